@@ -1,0 +1,62 @@
+package vfs
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path"
+)
+
+// TempSuffix ends the names of files that WriteFileAtomic has not finished. Apache Kafka uses the same
+// suffix for its checkpoint files, and like it we overwrite what a crash left behind.
+const TempSuffix = ".tmp"
+
+// ReadFile reads a whole file.
+func ReadFile(fsys FS, name string) ([]byte, error) {
+	file, err := fsys.OpenFile(name, os.O_RDONLY)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = file.Close() }() // nothing was written
+	size, err := file.Size()
+	if err != nil {
+		return nil, err
+	}
+	data := make([]byte, size)
+	n, err := file.ReadAt(data, 0)
+	if err != nil && !errors.Is(err, io.EOF) {
+		return nil, err
+	}
+	return data[:n], nil
+}
+
+// WriteFileAtomic replaces a file so that after a crash at any moment it holds the old content or the new:
+// a temporary file beside it is written and fsynced, renamed over the name, and the directory is fsynced.
+func WriteFileAtomic(fsys FS, name string, data []byte) error {
+	temp := name + TempSuffix
+	if err := writeSynced(fsys, temp, data); err != nil {
+		return fmt.Errorf("cannot write %s: %w", name, err)
+	}
+	if err := fsys.Rename(temp, name); err != nil {
+		return fmt.Errorf("cannot put %s in place: %w", name, err)
+	}
+	if err := fsys.SyncDir(path.Dir(name)); err != nil {
+		return fmt.Errorf("cannot make the new %s durable: %w", name, err)
+	}
+	return nil
+}
+
+func writeSynced(fsys FS, name string, data []byte) error {
+	file, err := fsys.OpenFile(name, os.O_RDWR|os.O_CREATE|os.O_TRUNC)
+	if err != nil {
+		return err
+	}
+	if _, err := file.WriteAt(data, 0); err != nil {
+		return errors.Join(err, file.Close())
+	}
+	if err := file.Sync(); err != nil {
+		return errors.Join(err, file.Close())
+	}
+	return file.Close()
+}
