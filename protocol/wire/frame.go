@@ -1,0 +1,93 @@
+package wire
+
+import (
+	"math/bits"
+	"sync"
+	"sync/atomic"
+)
+
+// Frame is the bytes of one message without the 4-byte length, pooled and
+// counted. Only Produce requests, and Fetch responses that a follower receives,
+// are read into a Frame; everything else belongs to the garbage collector.
+//
+// A Frame starts with one reference. When the last is released the bytes are
+// used again for another message, so nobody may look at them after his Release.
+type Frame struct {
+	Bytes      []byte
+	references atomic.Int32
+	onRelease  func()
+}
+
+const (
+	smallestPooledFrame = 10 // log2 of 1 KiB: below, the garbage collector is as good
+	largestPooledFrame  = 24 // log2 of 16 MiB: above, a pool would only hoard
+)
+
+var framePools [largestPooledFrame + 1]sync.Pool
+
+// NewFrame gives a frame of size bytes with one reference. The bytes are not
+// zeroed. onRelease (may be nil) is called once, after the last Release: the
+// owner of a memory budget gets its bytes back.
+func NewFrame(size int, onRelease func()) *Frame {
+	class := frameClass(size)
+	if class > largestPooledFrame {
+		return startFrame(&Frame{Bytes: make([]byte, size)}, onRelease)
+	}
+	f, _ := framePools[class].Get().(*Frame)
+	if f == nil {
+		f = &Frame{Bytes: make([]byte, 1<<class)}
+	}
+	f.Bytes = f.Bytes[:size]
+	return startFrame(f, onRelease)
+}
+
+func startFrame(f *Frame, onRelease func()) *Frame {
+	f.onRelease = onRelease
+	f.references.Store(1)
+	return f
+}
+
+// frameClass gives the pool whose frames hold size bytes.
+func frameClass(size int) int {
+	if size <= 1<<smallestPooledFrame {
+		return smallestPooledFrame
+	}
+	return bits.Len(uint(size - 1))
+}
+
+// Retain adds a reference. Only someone who holds one may call it.
+func (f *Frame) Retain() {
+	if f.references.Add(1) <= 1 {
+		panic("wire: a Frame was retained after its last release")
+	}
+}
+
+// Release drops a reference; the last one gives the bytes back to the pool.
+func (f *Frame) Release() {
+	switch left := f.references.Add(-1); {
+	case left > 0:
+		return
+	case left < 0:
+		panic("wire: a Frame was released more often than retained")
+	}
+	onRelease := f.onRelease
+	f.onRelease = nil
+	f.Bytes = f.Bytes[:cap(f.Bytes)]
+	if poisonFrames {
+		for i := range f.Bytes {
+			f.Bytes[i] = 0xDB
+		}
+	}
+	if class := frameClass(len(f.Bytes)); class <= largestPooledFrame && len(f.Bytes) == 1<<class {
+		framePools[class].Put(f)
+	}
+	if onRelease != nil {
+		onRelease()
+	}
+}
+
+// PoisonFrames makes every later last Release overwrite the frame, so that a
+// test sees a use after release. It is for tests and not for concurrent use.
+func PoisonFrames(on bool) { poisonFrames = on }
+
+var poisonFrames bool
