@@ -1,0 +1,49 @@
+package machine
+
+import (
+	"time"
+
+	"ottla/protocol"
+)
+
+// Record is one record of the machine's log. A nil Key or Value is null.
+type Record struct {
+	Key, Value []byte
+}
+
+// Result is what a machine decides.
+type Result struct {
+	Records []Record // appended as one atomic unit; none: nothing durable changes
+	Reply   any      // held until Records are committed
+	Effects []any    // for the shell, held likewise; each shell names the kinds it knows
+}
+
+// Machine is a replicated state machine. See the package comment for the order
+// of calls; one caller at a time.
+type Machine interface {
+	// Restore forgets everything and takes over a snapshot that covers every
+	// offset below end. No records and end 0 is the empty state.
+	Restore(end protocol.Offset, epoch protocol.LeaderEpoch, timestampMs int64, records []Record) error
+
+	// Apply changes the durable state by consecutive records: records[i] has
+	// offset base+i.
+	Apply(base protocol.Offset, epoch protocol.LeaderEpoch, timestampMs int64, records []Record) error
+
+	// Committed says that every offset below end is committed.
+	Committed(end protocol.Offset)
+
+	// Activate makes this machine the only writer, in epoch: it builds its
+	// volatile state anew. The result is handled like that of Handle.
+	Activate(now time.Time, epoch protocol.LeaderEpoch) (Result, error)
+
+	// Resign ends that: Handle and Tick are not called until the next Activate.
+	Resign()
+
+	// Handle decides one request. An error (as a rule a *protocol.Error) is the
+	// answer to a request that was not understood; it changes nothing.
+	Handle(now time.Time, request any) (Result, error)
+
+	// Tick does what time demands. NextDeadline tells when, zero for never.
+	Tick(now time.Time) (Result, error)
+	NextDeadline() time.Time
+}
