@@ -3,7 +3,6 @@ package vfs
 import (
 	"errors"
 	"io"
-	"io/fs"
 	"time"
 )
 
@@ -73,6 +72,3 @@ type File interface {
 
 // ErrLocked means that another process, or another part of this one, holds the lock.
 var ErrLocked = errors.New("the lock is held by another process")
-
-// errClosed is returned by every method of a closed file.
-var errClosed = fs.ErrClosed
