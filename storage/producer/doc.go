@@ -1,0 +1,17 @@
+// Package producer is what one partition remembers of its idempotent and transactional producers: the last
+// five batches of each, its epoch and sequence, the transactions that are open, and from these the first
+// unstable offset, which bounds what read_committed consumers may see.
+//
+// It follows ProducerStateManager, ProducerAppendInfo and ProducerStateEntry of Apache Kafka 4.4.0, and its
+// .snapshot files are theirs byte for byte (ProducerSnapshot.json).
+//
+// It is a core: no lock, file, clock or logger. The caller, storage/log, holds a lock around it, reads and
+// writes the snapshot files, and tells the time.
+//
+// Invariants:
+//   - Check changes nothing; Apply is called for every batch of the log in offset order, whoever wrote it, so
+//     state rebuilt from the log equals state kept while appending.
+//   - What is applied before the bytes are written can be taken back (Mark, Rollback) until Commit.
+//
+// Start reading at state.go, then check.go and snapshot.go.
+package producer
