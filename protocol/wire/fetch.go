@@ -76,11 +76,6 @@ type Chunk struct {
 	Region *Region
 }
 
-// Chunks encodes the response: small fields and regions alternating, the 4-byte
-// length included. The regions still belong to r and are released by whoever
-// holds r, after the last chunk was written.
-func (r *FetchResponse) Chunks(correlationID int32) []Chunk { panic("later") }
-
 // Release releases every region of the response. Call it once.
 func (r *FetchResponse) Release() {
 	for i := range r.Topics {
