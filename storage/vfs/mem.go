@@ -166,10 +166,10 @@ func (m *Mem) openNode(name string, flag int) (*node, error) {
 	defer m.mu.Unlock()
 	n, err := m.find(name)
 	switch {
-	case err == nil && n.isDirectory():
-		return nil, syscall.EISDIR
 	case err == nil && flag&os.O_CREATE != 0 && flag&os.O_EXCL != 0:
 		return nil, syscall.EEXIST
+	case err == nil && n.isDirectory():
+		return nil, syscall.EISDIR
 	case errors.Is(err, fs.ErrNotExist) && flag&os.O_CREATE != 0:
 		return m.createLocked(name)
 	}
@@ -248,15 +248,15 @@ func (m *Mem) Rename(oldName, newName string) error {
 func (m *Mem) rename(oldName, newName string) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	moved, err := m.find(oldName)
-	if err != nil {
-		return err
-	}
 	from, oldBase, err := m.findParent(oldName)
 	if err != nil {
 		return err
 	}
 	to, newBase, err := m.findParent(newName)
+	if err != nil {
+		return err
+	}
+	moved, err := m.find(oldName)
 	if err != nil {
 		return err
 	}
