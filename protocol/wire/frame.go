@@ -18,24 +18,27 @@ type Frame struct {
 	onRelease  func()
 }
 
+// Pooled frames come in four sizes for every power of two, so that at most a
+// quarter of one is unused.
 const (
-	smallestPooledFrame = 10 // log2 of 1 KiB: below, the garbage collector is as good
-	largestPooledFrame  = 24 // log2 of 16 MiB: above, a pool would only hoard
+	smallestPooledFrame = 1 << 10  // bytes; below, the garbage collector is as good
+	largestPooledFrame  = 16 << 20 // bytes; above, a pool would only hoard
+	frameClasses        = 4*(24-10) + 1
 )
 
-var framePools [largestPooledFrame + 1]sync.Pool
+var framePools [frameClasses]sync.Pool
 
 // NewFrame gives a frame of size bytes with one reference. The bytes are not
 // zeroed. onRelease (may be nil) is called once, after the last Release: the
 // owner of a memory budget gets its bytes back.
 func NewFrame(size int, onRelease func()) *Frame {
-	class := frameClass(size)
-	if class > largestPooledFrame {
+	if size > largestPooledFrame {
 		return startFrame(&Frame{Bytes: make([]byte, size)}, onRelease)
 	}
+	class, room := frameClass(size)
 	f, _ := framePools[class].Get().(*Frame)
 	if f == nil {
-		f = &Frame{Bytes: make([]byte, 1<<class)}
+		f = &Frame{Bytes: make([]byte, room)}
 	}
 	f.Bytes = f.Bytes[:size]
 	return startFrame(f, onRelease)
@@ -47,12 +50,14 @@ func startFrame(f *Frame, onRelease func()) *Frame {
 	return f
 }
 
-// frameClass gives the pool whose frames hold size bytes.
-func frameClass(size int) int {
-	if size <= 1<<smallestPooledFrame {
-		return smallestPooledFrame
+// frameClass gives the pool whose frames hold size bytes, and how many they hold.
+func frameClass(size int) (class, room int) {
+	if size <= smallestPooledFrame {
+		return 0, smallestPooledFrame
 	}
-	return bits.Len(uint(size - 1))
+	shift := bits.Len(uint(size-1)) - 3 // the size in quarters of its power of two: 4 to 7, rounded up
+	quarters := (size-1)>>shift + 1
+	return 4*(shift-8) + quarters - 4, quarters << shift
 }
 
 // Retain adds a reference. Only someone who holds one may call it.
@@ -78,7 +83,7 @@ func (f *Frame) Release() {
 			f.Bytes[i] = 0xDB
 		}
 	}
-	if class := frameClass(len(f.Bytes)); class <= largestPooledFrame && len(f.Bytes) == 1<<class {
+	if class, room := frameClass(len(f.Bytes)); len(f.Bytes) == room && room <= largestPooledFrame {
 		framePools[class].Put(f)
 	}
 	if onRelease != nil {
