@@ -1,0 +1,30 @@
+// Package store keeps all logs of a node: it opens and locks the log directories, decides how far their content
+// may be trusted, opens every partition, and keeps the files that speak of many partitions at once.
+//
+// What it is: .lock, meta.properties, .kafka_cleanshutdown, the boot id, the four offset checkpoints; the choice
+// of a directory for a new partition; delayed deletion; directories and partitions that go offline; the schedule
+// by which logs are maintained, flushed and checkpointed.
+//
+// What it is not: it knows no roles and no cluster. Which partitions belong here, and what their topics are
+// configured to, is told to it. It does not load the metadata partition: it locks metadata.log.dir, checks it, and
+// says where it is; controller/quorum opens what lies in it.
+//
+// Who calls it: cmd/ottla/internal/node opens, ticks and closes it; storage/replica creates, deletes and uses
+// logs; cmd/ottla/internal/offline uses the readers and writers of meta.properties.
+//
+// The caller's duties, in order: Prepare (which changes nothing but .lock), open the quorum, Begin (from here on the
+// directories count as in use), Load; SetExclusive before the first append; Tick at NextDeadline; Close last. Open
+// is the first four in one.
+//
+// Invariants:
+//   - A clean-shutdown marker is removed, durably, before anything else in its directory changes, and written after
+//     everything else is durable.
+//   - The boot id of a directory is written only after every log in it was opened under the trust that the old one
+//     allowed; a directory with a damaged partition has neither boot id nor marker, so nobody trusts it next time.
+//   - The recovery point on disk is never above what is durable: a truncation below it lowers it first.
+//   - A partition is created only after every checkpoint of its directory forgot a former one of the same name.
+//   - One damaged partition, or one failed directory, does not keep the others from working.
+//   - No lock of this package is held over I/O on a log, and none while the replica's append lock is asked for.
+//
+// Start reading at store.go; then prepare.go and load.go (start), lifecycle.go (create, delete), schedule.go.
+package store
