@@ -1,0 +1,15 @@
+// Package offline is what works on directories and files without a server: format, which makes log directories
+// ready for their first start, and dump, which prints any file of a log directory.
+//
+// What it is not: the command line. It takes resolved options and writers; cmd/ottla parses flags and settings, and
+// the node calls Format when it formats an empty directory by itself.
+//
+// Invariants:
+//   - Format checks everything before it writes anything, and writes meta.properties last, so that a directory counts
+//     as formatted only when all of it is there; what a crash leaves is overwritten by the next try.
+//   - Format writes the files of StorageTool of Apache Kafka 4.4.0, record by record.
+//   - Dump changes nothing, reads to the end where it can, and names every damage with its position; its error is
+//     ErrDamaged then, so that the exit status tells.
+//
+// Start reading at format.go and dump.go.
+package offline
