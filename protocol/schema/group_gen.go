@@ -1232,16 +1232,16 @@ func (m *ConsumerGroupMemberMetadataValue) appendTo(dst []byte, version int16) [
 	dst = appendInt32(dst, m.RebalanceTimeoutMs)
 	dst = appendNullableString(dst, m.ServerAssignor, flexible)
 	count, unknown := len(m.UnknownTags), m.UnknownTags
-	if m.ClassicMemberMetadata != nil {
+	if !(m.ClassicMemberMetadata != nil && m.ClassicMemberMetadata.SessionTimeoutMs == 0 && len(m.ClassicMemberMetadata.SupportedProtocols) == 0 && len(m.ClassicMemberMetadata.UnknownTags) == 0) {
 		count++
 	}
 	dst = appendUvarint(dst, uint32(count))
-	if m.ClassicMemberMetadata != nil {
+	if !(m.ClassicMemberMetadata != nil && m.ClassicMemberMetadata.SessionTimeoutMs == 0 && len(m.ClassicMemberMetadata.SupportedProtocols) == 0 && len(m.ClassicMemberMetadata.UnknownTags) == 0) {
 		dst, unknown = appendTagsBelow(dst, unknown, 0)
 		dst = appendUvarint(dst, 0)
 		start := len(dst)
 		if m.ClassicMemberMetadata == nil {
-			dst = append(dst, 0xff)
+			dst = append(dst, 0)
 		} else {
 			dst = append(dst, 1)
 			dst = m.ClassicMemberMetadata.appendTo(dst, version)
@@ -1268,7 +1268,7 @@ func (m *ConsumerGroupMemberMetadataValue) readFrom(r *reader, version int16) {
 		switch number {
 		case 0:
 			m.ClassicMemberMetadata = nil
-			if field.present() {
+			if field.present(0) {
 				m.ClassicMemberMetadata = new(ConsumerGroupMemberMetadataClassicMemberMetadata)
 				m.ClassicMemberMetadata.readFrom(field, version)
 			}
@@ -1306,7 +1306,7 @@ func (m *ConsumerGroupMemberMetadataValue) appendJSON(dst []byte, version int16)
 	dst = appendJSONInt(dst, int64(m.RebalanceTimeoutMs))
 	dst = appendJSONName(dst, "serverAssignor")
 	dst = appendJSONNullableString(dst, m.ServerAssignor)
-	if m.ClassicMemberMetadata != nil {
+	if !(m.ClassicMemberMetadata != nil && m.ClassicMemberMetadata.SessionTimeoutMs == 0 && len(m.ClassicMemberMetadata.SupportedProtocols) == 0 && len(m.ClassicMemberMetadata.UnknownTags) == 0) {
 		dst = appendJSONName(dst, "classicMemberMetadata")
 		if m.ClassicMemberMetadata == nil {
 			dst = append(dst, "null"...)
@@ -1405,6 +1405,7 @@ func (m *ConsumerGroupMemberMetadataClassicProtocol) appendJSON(dst []byte, vers
 func NewConsumerGroupMemberMetadataValue() *ConsumerGroupMemberMetadataValue {
 	m := new(ConsumerGroupMemberMetadataValue)
 	m.RebalanceTimeoutMs = -1
+	m.ClassicMemberMetadata = new(ConsumerGroupMemberMetadataClassicMemberMetadata)
 	return m
 }
 
@@ -1910,9 +1911,11 @@ func (m *ConsumerGroupCurrentMemberAssignmentValue) readFrom(r *reader, version 
 	m.PreviousMemberEpoch = r.int32()
 	m.State = r.int8()
 	m.AssignedPartitions = readSlice(r, flexible, 17, false, func(element *ConsumerGroupCurrentMemberAssignmentTopicPartitions) {
+		element.AssignmentEpochs = []int32{}
 		element.readFrom(r, version)
 	})
 	m.PartitionsPendingRevocation = readSlice(r, flexible, 17, false, func(element *ConsumerGroupCurrentMemberAssignmentTopicPartitions) {
+		element.AssignmentEpochs = []int32{}
 		element.readFrom(r, version)
 	})
 	m.UnknownTags = r.tags(noTags)
@@ -1967,11 +1970,11 @@ func (m *ConsumerGroupCurrentMemberAssignmentTopicPartitions) appendTo(dst []byt
 		dst = appendInt32(dst, element)
 	}
 	count, unknown := len(m.UnknownTags), m.UnknownTags
-	if m.AssignmentEpochs != nil {
+	if !(m.AssignmentEpochs != nil && len(m.AssignmentEpochs) == 0) {
 		count++
 	}
 	dst = appendUvarint(dst, uint32(count))
-	if m.AssignmentEpochs != nil {
+	if !(m.AssignmentEpochs != nil && len(m.AssignmentEpochs) == 0) {
 		dst, unknown = appendTagsBelow(dst, unknown, 0)
 		dst = appendUvarint(dst, 0)
 		start := len(dst)
@@ -2018,7 +2021,7 @@ func (m *ConsumerGroupCurrentMemberAssignmentTopicPartitions) appendJSON(dst []b
 	dst = appendJSONUuid(dst, m.TopicID)
 	dst = appendJSONName(dst, "partitions")
 	dst = appendJSONArray(dst, m.Partitions, false, func(dst []byte, element *int32) []byte { return appendJSONInt(dst, int64(*element)) })
-	if m.AssignmentEpochs != nil {
+	if !(m.AssignmentEpochs != nil && len(m.AssignmentEpochs) == 0) {
 		dst = appendJSONName(dst, "assignmentEpochs")
 		dst = appendJSONArray(dst, m.AssignmentEpochs, true, func(dst []byte, element *int32) []byte { return appendJSONInt(dst, int64(*element)) })
 	}
@@ -3438,7 +3441,7 @@ func (m *StreamsGroupMetadataValue) appendTo(dst []byte, version int16) []byte {
 	if m.ValidatedTopologyEpoch != -1 {
 		count++
 	}
-	if m.LastAssignmentConfigs != nil {
+	if !(m.LastAssignmentConfigs != nil && len(m.LastAssignmentConfigs) == 0) {
 		count++
 	}
 	if m.StoredDescriptionTopologyEpoch != -1 {
@@ -3455,7 +3458,7 @@ func (m *StreamsGroupMetadataValue) appendTo(dst []byte, version int16) []byte {
 		dst = appendInt32(dst, m.ValidatedTopologyEpoch)
 		dst = closeTag(dst, start)
 	}
-	if m.LastAssignmentConfigs != nil {
+	if !(m.LastAssignmentConfigs != nil && len(m.LastAssignmentConfigs) == 0) {
 		dst, unknown = appendTagsBelow(dst, unknown, 1)
 		dst = appendUvarint(dst, 1)
 		start := len(dst)
@@ -3529,7 +3532,7 @@ func (m *StreamsGroupMetadataValue) appendJSON(dst []byte, version int16) []byte
 		dst = appendJSONName(dst, "validatedTopologyEpoch")
 		dst = appendJSONInt(dst, int64(m.ValidatedTopologyEpoch))
 	}
-	if m.LastAssignmentConfigs != nil {
+	if !(m.LastAssignmentConfigs != nil && len(m.LastAssignmentConfigs) == 0) {
 		dst = appendJSONName(dst, "lastAssignmentConfigs")
 		dst = appendJSONArray(dst, m.LastAssignmentConfigs, true, func(dst []byte, element *StreamsGroupMetadataLastAssignmentConfig) []byte {
 			return element.appendJSON(dst, version)
@@ -3586,6 +3589,7 @@ func (m *StreamsGroupMetadataLastAssignmentConfig) appendJSON(dst []byte, versio
 func NewStreamsGroupMetadataValue() *StreamsGroupMetadataValue {
 	m := new(StreamsGroupMetadataValue)
 	m.ValidatedTopologyEpoch = -1
+	m.LastAssignmentConfigs = []StreamsGroupMetadataLastAssignmentConfig{}
 	m.StoredDescriptionTopologyEpoch = -1
 	m.FailedDescriptionTopologyEpoch = -1
 	return m
@@ -3741,7 +3745,7 @@ func (m *StreamsGroupMemberMetadataValue) readFrom(r *reader, version int16) {
 	m.TopologyEpoch = r.int32()
 	m.ProcessID = r.string(flexible)
 	m.UserEndpoint = nil
-	if r.present() {
+	if r.present(-1) {
 		m.UserEndpoint = new(StreamsGroupMemberMetadataEndpoint)
 		m.UserEndpoint.readFrom(r, version)
 	}
@@ -4423,21 +4427,27 @@ func (m *StreamsGroupCurrentMemberAssignmentValue) readFrom(r *reader, version i
 	m.PreviousMemberEpoch = r.int32()
 	m.State = r.int8()
 	m.ActiveTasks = readSlice(r, flexible, 2, false, func(element *StreamsGroupCurrentMemberAssignmentTaskIds) {
+		element.AssignmentEpochs = []int32{}
 		element.readFrom(r, version)
 	})
 	m.StandbyTasks = readSlice(r, flexible, 2, false, func(element *StreamsGroupCurrentMemberAssignmentTaskIds) {
+		element.AssignmentEpochs = []int32{}
 		element.readFrom(r, version)
 	})
 	m.WarmupTasks = readSlice(r, flexible, 2, false, func(element *StreamsGroupCurrentMemberAssignmentTaskIds) {
+		element.AssignmentEpochs = []int32{}
 		element.readFrom(r, version)
 	})
 	m.ActiveTasksPendingRevocation = readSlice(r, flexible, 2, false, func(element *StreamsGroupCurrentMemberAssignmentTaskIds) {
+		element.AssignmentEpochs = []int32{}
 		element.readFrom(r, version)
 	})
 	m.StandbyTasksPendingRevocation = readSlice(r, flexible, 2, false, func(element *StreamsGroupCurrentMemberAssignmentTaskIds) {
+		element.AssignmentEpochs = []int32{}
 		element.readFrom(r, version)
 	})
 	m.WarmupTasksPendingRevocation = readSlice(r, flexible, 2, false, func(element *StreamsGroupCurrentMemberAssignmentTaskIds) {
+		element.AssignmentEpochs = []int32{}
 		element.readFrom(r, version)
 	})
 	m.UnknownTags = r.tags(noTags)
@@ -4528,11 +4538,11 @@ func (m *StreamsGroupCurrentMemberAssignmentTaskIds) appendTo(dst []byte, versio
 		dst = appendInt32(dst, element)
 	}
 	count, unknown := len(m.UnknownTags), m.UnknownTags
-	if m.AssignmentEpochs != nil {
+	if !(m.AssignmentEpochs != nil && len(m.AssignmentEpochs) == 0) {
 		count++
 	}
 	dst = appendUvarint(dst, uint32(count))
-	if m.AssignmentEpochs != nil {
+	if !(m.AssignmentEpochs != nil && len(m.AssignmentEpochs) == 0) {
 		dst, unknown = appendTagsBelow(dst, unknown, 0)
 		dst = appendUvarint(dst, 0)
 		start := len(dst)
@@ -4579,7 +4589,7 @@ func (m *StreamsGroupCurrentMemberAssignmentTaskIds) appendJSON(dst []byte, vers
 	dst = appendJSONString(dst, m.SubtopologyID)
 	dst = appendJSONName(dst, "partitions")
 	dst = appendJSONArray(dst, m.Partitions, false, func(dst []byte, element *int32) []byte { return appendJSONInt(dst, int64(*element)) })
-	if m.AssignmentEpochs != nil {
+	if !(m.AssignmentEpochs != nil && len(m.AssignmentEpochs) == 0) {
 		dst = appendJSONName(dst, "assignmentEpochs")
 		dst = appendJSONArray(dst, m.AssignmentEpochs, true, func(dst []byte, element *int32) []byte { return appendJSONInt(dst, int64(*element)) })
 	}

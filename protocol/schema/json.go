@@ -81,7 +81,8 @@ func appendJSONFloat64(dst []byte, value float64) []byte {
 	}
 	mantissa, exponent, _ := strings.Cut(strconv.FormatFloat(value, 'e', -1, 64), "e")
 	if !strings.Contains(mantissa, ".") {
-		mantissa += ".0"
+		// Java wants two digits, and takes the nearest two.
+		mantissa, exponent, _ = strings.Cut(strconv.FormatFloat(value, 'e', 1, 64), "e")
 	}
 	power, _ := strconv.Atoi(exponent)
 	return append(dst, mantissa+"E"+strconv.Itoa(power)...)

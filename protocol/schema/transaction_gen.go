@@ -88,32 +88,23 @@ func (*TransactionLogKey) coordinatorKey() {}
 // TransactionLogValue is the value of a record of __transaction_state, type 0, versions 0 to 1.
 type TransactionLogValue struct {
 	ProducerID                       protocol.ProducerID
-	PreviousProducerID               protocol.ProducerID // default -1
-	NextProducerID                   protocol.ProducerID // default -1
+	PreviousProducerID               protocol.ProducerID // version 1; default -1
+	NextProducerID                   protocol.ProducerID // version 1; default -1
 	ProducerEpoch                    protocol.ProducerEpoch
-	NextProducerEpoch                protocol.ProducerEpoch // default -1
+	NextProducerEpoch                protocol.ProducerEpoch // version 1; default -1
 	TransactionTimeoutMs             int32
 	TransactionStatus                int8
 	TransactionPartitions            []TransactionLogPartitionsSchema // nil is null
 	TransactionLastUpdateTimestampMs int64
 	TransactionStartTimestampMs      int64
-	ClientTransactionVersion         int16
+	ClientTransactionVersion         int16 // version 1
 	UnknownTags                      []Tag // kept for rewriting
 }
 
 func (m *TransactionLogValue) appendTo(dst []byte, version int16) []byte {
 	flexible := version == 1
 	dst = appendInt64(dst, int64(m.ProducerID))
-	if version == 0 {
-		dst = appendInt64(dst, int64(m.PreviousProducerID))
-	}
-	if version == 0 {
-		dst = appendInt64(dst, int64(m.NextProducerID))
-	}
 	dst = appendInt16(dst, int16(m.ProducerEpoch))
-	if version == 0 {
-		dst = appendInt16(dst, int16(m.NextProducerEpoch))
-	}
 	dst = appendInt32(dst, m.TransactionTimeoutMs)
 	dst = append(dst, byte(m.TransactionStatus))
 	if m.TransactionPartitions == nil {
@@ -126,9 +117,6 @@ func (m *TransactionLogValue) appendTo(dst []byte, version int16) []byte {
 	}
 	dst = appendInt64(dst, m.TransactionLastUpdateTimestampMs)
 	dst = appendInt64(dst, m.TransactionStartTimestampMs)
-	if version == 0 {
-		dst = appendInt16(dst, m.ClientTransactionVersion)
-	}
 	if version == 1 {
 		count, unknown := len(m.UnknownTags), m.UnknownTags
 		if version == 1 && m.PreviousProducerID != -1 {
@@ -180,16 +168,7 @@ func (m *TransactionLogValue) appendTo(dst []byte, version int16) []byte {
 func (m *TransactionLogValue) readFrom(r *reader, version int16) {
 	flexible := version == 1
 	m.ProducerID = protocol.ProducerID(r.int64())
-	if version == 0 {
-		m.PreviousProducerID = protocol.ProducerID(r.int64())
-	}
-	if version == 0 {
-		m.NextProducerID = protocol.ProducerID(r.int64())
-	}
 	m.ProducerEpoch = protocol.ProducerEpoch(r.int16())
-	if version == 0 {
-		m.NextProducerEpoch = protocol.ProducerEpoch(r.int16())
-	}
 	m.TransactionTimeoutMs = r.int32()
 	m.TransactionStatus = r.int8()
 	m.TransactionPartitions = readSlice(r, flexible, 2, true, func(element *TransactionLogPartitionsSchema) {
@@ -197,9 +176,6 @@ func (m *TransactionLogValue) readFrom(r *reader, version int16) {
 	})
 	m.TransactionLastUpdateTimestampMs = r.int64()
 	m.TransactionStartTimestampMs = r.int64()
-	if version == 0 {
-		m.ClientTransactionVersion = r.int16()
-	}
 	if version == 1 {
 		m.UnknownTags = r.tags(func(number uint32, field *reader) bool {
 			switch number {
@@ -232,10 +208,22 @@ func (m *TransactionLogValue) readFrom(r *reader, version int16) {
 }
 
 func (m *TransactionLogValue) check(version int16) error {
+	if !(version == 1) && m.PreviousProducerID != -1 {
+		return errField("previousProducerId")
+	}
+	if !(version == 1) && m.NextProducerID != -1 {
+		return errField("nextProducerId")
+	}
+	if !(version == 1) && m.NextProducerEpoch != -1 {
+		return errField("nextProducerEpoch")
+	}
 	for i := range m.TransactionPartitions {
 		if err := m.TransactionPartitions[i].check(version); err != nil {
 			return err
 		}
+	}
+	if !(version == 1) && m.ClientTransactionVersion != 0 {
+		return errField("clientTransactionVersion")
 	}
 	if version == 1 {
 		if err := checkTags(m.UnknownTags, true, 0); err != nil {
@@ -264,17 +252,9 @@ func (m *TransactionLogValue) appendJSON(dst []byte, version int16) []byte {
 	dst = append(dst, '{')
 	dst = appendJSONName(dst, "producerId")
 	dst = appendJSONInt(dst, int64(m.ProducerID))
-	if version == 0 {
-		dst = appendJSONName(dst, "previousProducerId")
-		dst = appendJSONInt(dst, int64(m.PreviousProducerID))
-	}
 	if version == 1 && m.PreviousProducerID != -1 {
 		dst = appendJSONName(dst, "previousProducerId")
 		dst = appendJSONInt(dst, int64(m.PreviousProducerID))
-	}
-	if version == 0 {
-		dst = appendJSONName(dst, "nextProducerId")
-		dst = appendJSONInt(dst, int64(m.NextProducerID))
 	}
 	if version == 1 && m.NextProducerID != -1 {
 		dst = appendJSONName(dst, "nextProducerId")
@@ -282,10 +262,6 @@ func (m *TransactionLogValue) appendJSON(dst []byte, version int16) []byte {
 	}
 	dst = appendJSONName(dst, "producerEpoch")
 	dst = appendJSONInt(dst, int64(m.ProducerEpoch))
-	if version == 0 {
-		dst = appendJSONName(dst, "nextProducerEpoch")
-		dst = appendJSONInt(dst, int64(m.NextProducerEpoch))
-	}
 	if version == 1 && m.NextProducerEpoch != -1 {
 		dst = appendJSONName(dst, "nextProducerEpoch")
 		dst = appendJSONInt(dst, int64(m.NextProducerEpoch))
@@ -302,10 +278,6 @@ func (m *TransactionLogValue) appendJSON(dst []byte, version int16) []byte {
 	dst = appendJSONInt(dst, int64(m.TransactionLastUpdateTimestampMs))
 	dst = appendJSONName(dst, "transactionStartTimestampMs")
 	dst = appendJSONInt(dst, int64(m.TransactionStartTimestampMs))
-	if version == 0 {
-		dst = appendJSONName(dst, "clientTransactionVersion")
-		dst = appendJSONInt(dst, int64(m.ClientTransactionVersion))
-	}
 	if version == 1 && m.ClientTransactionVersion != 0 {
 		dst = appendJSONName(dst, "clientTransactionVersion")
 		dst = appendJSONInt(dst, int64(m.ClientTransactionVersion))

@@ -23,7 +23,7 @@ var (
 	errLength   = errors.New("a length is negative or larger than what is left")
 	errNull     = errors.New("a field that cannot be null is null")
 	errTagOrder = errors.New("tagged fields are not in ascending order")
-	errPresence = errors.New("the marker before a nullable struct is neither 1 nor -1")
+	errPresence = errors.New("the marker before a nullable struct is neither that of one nor that of null")
 	errTrailing = errors.New("bytes are left over after the last field")
 )
 
@@ -213,12 +213,12 @@ func readSlice[T any](r *reader, flexible bool, unit int, nullable bool, element
 	return elements
 }
 
-// present reads the marker before a nullable struct.
-func (r *reader) present() bool {
+// present reads the marker before a nullable struct: 1, or that for null.
+func (r *reader) present(null int8) bool {
 	switch r.int8() {
 	case 1:
 		return r.err == nil
-	case -1:
+	case null:
 		return false
 	}
 	if r.err == nil {

@@ -54,7 +54,7 @@ func (e *emitter) writeTags(s *structure) {
 		e.p("dst, unknown = appendTagsBelow(dst, unknown, %d)", f.tag)
 		e.p("dst = appendUvarint(dst, %d)", f.tag)
 		e.p("start := len(dst)")
-		e.write(f, "m."+f.goName)
+		e.writeTag(f, "m."+f.goName)
 		e.p("dst = closeTag(dst, start)\n}")
 	}
 	e.p("dst = appendTags(dst, unknown)")
@@ -79,6 +79,16 @@ func negate(condition string) string {
 		return strings.Replace(condition, " == ", " != ", 1)
 	}
 	return "!" + condition
+}
+
+// writeTag writes the inside of a tagged field. The marker before a nullable
+// struct is 0 for null there, and not -1 as in line.
+func (e *emitter) writeTag(f *field, x string) {
+	if f.inner != nil && !f.array && f.isNullable() {
+		e.p("if %s == nil {\n dst = append(dst, 0)\n} else {\n dst = append(dst, 1)\n dst = %s.appendTo(dst, version)\n}", x, x)
+		return
+	}
+	e.write(f, x)
 }
 
 // write writes one field in line.
@@ -158,7 +168,7 @@ func (e *emitter) readTags(s *structure) {
 			if in != "true" {
 				e.p("if !(%s) { return false }", in)
 			}
-			e.read(f, "m."+f.goName, "field")
+			e.readTag(f, "m."+f.goName)
 		})
 	}
 	if len(cases) == 0 {
@@ -170,6 +180,21 @@ func (e *emitter) readTags(s *structure) {
 		one()
 	}
 	e.p("default:\n return false\n}\nreturn true\n})")
+}
+
+// readTag reads the inside of a tagged field.
+func (e *emitter) readTag(f *field, x string) {
+	if f.inner != nil && !f.array && f.isNullable() {
+		e.readNullable(f, x, "field", 0)
+		return
+	}
+	e.read(f, x, "field")
+}
+
+func (e *emitter) readNullable(f *field, x, r string, null int) {
+	e.p("%s = nil\nif %s.present(%d) {\n %s = new(%s)", x, r, null, x, f.inner.goName)
+	e.defaults(f.inner, x)
+	e.p("%s.readFrom(%s, version)\n}", x, r)
 }
 
 // read reads one field from the reader named r.
@@ -185,9 +210,7 @@ func (e *emitter) read(f *field, x, r string) {
 			e.p("*element = %s\n})", readScalar(f.base, r))
 		}
 	case f.inner != nil && f.isNullable():
-		e.p("%s = nil\nif %s.present() {\n %s = new(%s)", x, r, x, f.inner.goName)
-		e.defaults(f.inner, x)
-		e.p("%s.readFrom(%s, version)\n}", x, r)
+		e.readNullable(f, x, r, -1)
 	case f.inner != nil:
 		e.p("%s.readFrom(%s, version)", x, r)
 	case f.isNullable():

@@ -289,15 +289,15 @@ func tagsOf(s *structure) []*field {
 // isDefault is the Go expression for "the field has its default".
 func (f *field) isDefault(x string) string {
 	switch {
-	case f.isNullable() && (f.def == "null" || f.def == "None" || f.inner != nil && !f.array):
+	case f.isNullable() && f.inner != nil && !f.array && f.beginsEmpty():
+		return fmt.Sprintf("(%s != nil && %s)", x, f.inner.isDefault(x))
+	case f.isNullable() && !f.beginsEmpty():
 		return x + " == nil"
 	case f.array || f.base == "bytes":
 		if f.isNullable() {
 			return fmt.Sprintf("(%s != nil && len(%s) == 0)", x, x)
 		}
 		return fmt.Sprintf("len(%s) == 0", x)
-	case f.isNullable() && f.base == "string":
-		return fmt.Sprintf("(%s != nil && *%s == %q)", x, x, f.def)
 	case f.base == "string":
 		return fmt.Sprintf("%s == %q", x, f.def)
 	case f.base == "bool":
@@ -313,11 +313,30 @@ func (f *field) isDefault(x string) string {
 	return x + " == 0"
 }
 
+// beginsEmpty tells the fields that can be null, yet begin as something empty:
+// for a tagged one that is what its absence means.
+func (f *field) beginsEmpty() bool {
+	return f.isNullable() && f.tag >= 0 && f.def != "null"
+}
+
+// isDefault is the Go expression for "every field of x has its default".
+func (s *structure) isDefault(x string) string {
+	var all []string
+	for _, f := range s.fields {
+		all = append(all, f.isDefault(x+"."+f.goName))
+	}
+	return strings.Join(append(all, "len("+x+".UnknownTags) == 0"), " && ")
+}
+
 // defaults sets the fields whose default is not Go's zero value.
 func (e *emitter) defaults(s *structure, m string) {
 	for _, f := range s.fields {
-		zero := f.def == "" || f.def == "null" || f.def == "None" || f.def == "0" || f.def == "false"
-		if !zero {
+		switch {
+		case f.beginsEmpty() && f.array:
+			e.p("%s.%s = %s{}", m, f.goName, f.goType())
+		case f.beginsEmpty() && f.inner != nil:
+			e.p("%s.%s = new(%s)", m, f.goName, f.inner.goName)
+		case f.def != "" && f.def != "null":
 			e.p("%s.%s = %s", m, f.goName, f.def)
 		}
 	}

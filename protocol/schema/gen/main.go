@@ -10,8 +10,9 @@
 // uint16 int32 int64 float64 bool string bytes uuid), our distinct types for
 // them (nodeId leaderEpoch brokerEpoch producerId producerEpoch offset), a
 // struct by its capital name, or an array of these. A default that is not given
-// is zero, the empty string or array, or null for a nullable struct. Lines that
-// begin with "# " are comments.
+// is zero, the empty string or array; what can be null begins as null in line,
+// and empty if it is tagged: that is what Kafka takes a tag's absence for. Lines
+// that begin with "# " are comments.
 //
 // It is run by "go generate ottla/protocol/schema" and by nobody else.
 package main
