@@ -1,6 +1,7 @@
 package record
 
 import (
+	"fmt"
 	"iter"
 
 	"ottla/protocol"
@@ -43,6 +44,10 @@ type Record struct {
 	Headers        []Header
 }
 
+// MaxRecordBytes is the largest record that Apache Kafka can hold, and the
+// default of max.decompressed.message.bytes.
+const MaxRecordBytes = 2147483639
+
 // Records walks over the records of a batch, decompressing it first if need be
 // (at most limit bytes, else compress.ErrTooLarge). The walk ends after the
 // first error, which comes with a zero Record; a payload that is not exactly
@@ -50,5 +55,61 @@ type Record struct {
 // alias b; for a compressed one they alias a buffer of their own, so they may
 // be kept either way as long as b is.
 func Records(b Batch, pool *compress.Pool, limit int) iter.Seq2[Record, error] {
-	panic("todo")
+	return func(yield func(Record, error) bool) {
+		payload, err := payloadOf(b, pool, limit)
+		if err != nil {
+			yield(Record{}, err)
+			return
+		}
+		reader := newFramer(payload, b.Codec(), 0)
+		at, count := 0, b.Count()
+		for i := int32(0); i < count; i++ {
+			f, bad := reader.read(at)
+			if bad.kind != noFault {
+				yield(Record{}, fmt.Errorf("%w: record %d of %d: %w", ErrCorrupt, i, count, bad))
+				return
+			}
+			at = f.next
+			if !yield(recordOf(b, reader, &f), nil) {
+				return
+			}
+		}
+		switch {
+		case count < 0:
+			yield(Record{}, fmt.Errorf("%w: it claims %d records", ErrCorrupt, count))
+		case at != len(payload) && count > 0:
+			yield(Record{}, fmt.Errorf("%w: %w", ErrCorrupt, fault{kind: faultLeft}))
+		}
+	}
+}
+
+func payloadOf(b Batch, pool *compress.Pool, limit int) ([]byte, error) {
+	if b.Codec() == compress.None || b.Count() <= 0 {
+		return b.Payload(), nil
+	}
+	payload, err := pool.Decompress(nil, b.Codec(), b.Payload(), limit)
+	if err != nil {
+		return nil, fmt.Errorf("the records cannot be read: %w", err)
+	}
+	return payload, nil
+}
+
+func recordOf(b Batch, reader framer, f *frame) Record {
+	return Record{
+		Attributes:     f.attributes,
+		TimestampDelta: f.timestampDelta,
+		OffsetDelta:    f.offsetDelta,
+		Offset:         b.BaseOffset() + protocol.Offset(f.offsetDelta),
+		Timestamp:      b.timestampOf(f),
+		Key:            f.key.of(reader.payload),
+		Value:          f.value.of(reader.payload),
+		Headers:        reader.headers(f),
+	}
+}
+
+func (b Batch) timestampOf(f *frame) int64 {
+	if b.IsLogAppendTime() {
+		return b.MaxTimestamp()
+	}
+	return b.BaseTimestamp() + f.timestampDelta
 }
