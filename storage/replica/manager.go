@@ -1,0 +1,281 @@
+package replica
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"ottla/protocol"
+	"ottla/protocol/compress"
+	"ottla/storage/log"
+	"ottla/storage/partition"
+	"ottla/storage/store"
+)
+
+// Options are what a Manager needs. Zero values take the defaults named.
+type Options struct {
+	NodeID protocol.NodeID
+	Store  *store.Store
+	Pool   *compress.Pool // for validation and compression.type
+
+	LagTimeMax         time.Duration // replica.lag.time.max.ms; 30 s
+	CheckpointInterval time.Duration // replica.high.watermark.checkpoint.interval.ms; 5 s
+	MaxDecompressed    int           // bytes that a client's batch may expand to; 1 GiB
+	QueueBatches       int           // batches waiting for one partition before readers are held; 1,000
+	QueueBytes         int           // the same in bytes; 16 MiB
+	MaxFetchWaiters    int           // long polls at a time on the node; beyond it a fetch does not wait; 100,000
+
+	// Known tells whether the metadata has the partition though it is not here,
+	// which is NOT_LEADER_OR_FOLLOWER and not UNKNOWN_TOPIC_OR_PARTITION. nil: no.
+	Known func(tp protocol.TopicPartition) bool
+	// Brokers is the metadata's view of brokers, for the ISR. nil: all alive.
+	Brokers partition.Brokers
+	// AlterPartition sends a wish for another ISR to the controller and calls
+	// answer once, later. nil: the ISR never changes by itself.
+	AlterPartition func(tp protocol.TopicPartition, wish *partition.AlterPartition, answer func(now time.Time, result partition.AlterResult))
+	// Workers runs a task elsewhere: a hand-over queue that does not run dry, a
+	// checkpoint. nil: inline.
+	Workers func(task func())
+	Logger  *slog.Logger // nil: silent
+}
+
+func (o *Options) setDefaults() {
+	o.LagTimeMax = cmp.Or(o.LagTimeMax, 30*time.Second)
+	o.CheckpointInterval = cmp.Or(o.CheckpointInterval, 5*time.Second)
+	o.MaxDecompressed = cmp.Or(o.MaxDecompressed, 1<<30)
+	o.QueueBatches = cmp.Or(o.QueueBatches, 1000)
+	o.QueueBytes = cmp.Or(o.QueueBytes, 16<<20)
+	o.MaxFetchWaiters = cmp.Or(o.MaxFetchWaiters, 100_000)
+	if o.Workers == nil {
+		o.Workers = func(task func()) { task() }
+	}
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+}
+
+// Manager holds every replica of the node. All methods may be called from
+// anywhere at any time; Apply, Remove and SetOptions wait for one another and
+// for appends in progress.
+type Manager struct {
+	// Wake, if set before the first call, is called when NextDeadline became
+	// earlier. It must not block.
+	Wake func()
+
+	options  Options
+	replicas sync.Map // protocol.TopicPartition → *Replica
+	failed   sync.Map // protocol.TopicPartition → error: those whose log is out of reach
+
+	lifecycle sync.Mutex // serialises Apply, Remove, SetOptions, Close
+	closed    bool
+
+	timers  timers
+	polling atomic.Int64 // fetches that wait
+
+	tickMu         sync.Mutex
+	nextCheckpoint time.Time
+	nextISRCheck   time.Time
+
+	checkpointing atomic.Bool
+	checkpointMu  sync.Mutex
+}
+
+// New makes a Manager. The store's logs get their replicas by Apply.
+func New(now time.Time, options Options) *Manager {
+	options.setDefaults()
+	m := &Manager{options: options}
+	m.nextCheckpoint = now.Add(options.CheckpointInterval)
+	m.nextISRCheck = now.Add(options.LagTimeMax / 2)
+	m.timers.wake = func() {
+		if m.Wake != nil {
+			m.Wake()
+		}
+	}
+	options.Store.SetExclusive(m.Exclusive)
+	return m
+}
+
+// find gives the replica, or the error for a request that names a partition
+// that is not here.
+func (m *Manager) find(tp protocol.TopicPartition, topicID protocol.TopicID) (*Replica, error) {
+	value, found := m.replicas.Load(tp)
+	if !found {
+		return nil, m.absent(tp)
+	}
+	r := value.(*Replica)
+	if known := r.view.Load().TopicID; !topicID.IsZero() && !known.IsZero() && topicID != known {
+		return nil, protocol.Errorf(protocol.InconsistentTopicID, "the topic id %s is not that of %s, %s", topicID, tp, known)
+	}
+	return r, nil
+}
+
+func (m *Manager) absent(tp protocol.TopicPartition) error {
+	if err, failed := m.failed.Load(tp); failed {
+		return err.(error)
+	}
+	if m.options.Known != nil && m.options.Known(tp) {
+		return protocol.Errorf(protocol.NotLeaderOrFollower, "%s is not on this node", tp)
+	}
+	return protocol.Errorf(protocol.UnknownTopicOrPartition, "%s does not exist on this node", tp)
+}
+
+// sorted lists the replicas by topic and partition.
+func (m *Manager) sorted() []*Replica {
+	var all []*Replica
+	m.replicas.Range(func(_, value any) bool {
+		all = append(all, value.(*Replica))
+		return true
+	})
+	slices.SortFunc(all, func(a, b *Replica) int {
+		return cmp.Or(cmp.Compare(a.tp.Topic, b.tp.Topic), cmp.Compare(a.tp.Partition, b.tp.Partition))
+	})
+	return all
+}
+
+// Apply makes this node leader or follower of a partition, as the metadata says,
+// creating the log in directory dir (zero: where the fewest partitions are) if
+// there is none. isNew says that the partition was never here, so that a missing
+// log is not one that an offline directory holds. A state older than the one
+// known changes nothing. Errors: KAFKA_STORAGE_ERROR, INCONSISTENT_TOPIC_ID, or
+// one of the environment; the replica then is offline or absent.
+func (m *Manager) Apply(now time.Time, tp protocol.TopicPartition, state partition.State, dir protocol.DirectoryID, isNew bool) error {
+	m.lifecycle.Lock()
+	defer m.lifecycle.Unlock()
+	if m.closed {
+		return errors.New("the replica manager is closed")
+	}
+	r, err := m.replica(tp, state.TopicID, dir, isNew)
+	if err != nil {
+		return err
+	}
+	r.appendMu.Lock()
+	s, err := r.apply(now, state)
+	r.appendMu.Unlock()
+	r.settle(s)
+	if err != nil {
+		m.failDirectory(r, err)
+		err = protocol.Errorf(protocol.KafkaStorageError, "%s cannot take its role: %v", tp, err)
+	}
+	r.pump(now)
+	return err
+}
+
+// replica gives the replica, with its log opened or created. A partition whose
+// log is out of reach is remembered as failed.
+func (m *Manager) replica(tp protocol.TopicPartition, topicID protocol.TopicID, dir protocol.DirectoryID, isNew bool) (*Replica, error) {
+	if value, found := m.replicas.Load(tp); found {
+		r := value.(*Replica)
+		if known := r.log.TopicID(); known != topicID && !known.IsZero() && !topicID.IsZero() {
+			return nil, protocol.Errorf(protocol.InconsistentTopicID, "%s is here with topic id %s, not %s", tp, known, topicID)
+		}
+		return r, nil
+	}
+	l, err := m.openLog(tp, topicID, dir, isNew)
+	if err != nil {
+		m.failed.Store(tp, clientError(err))
+		return nil, err
+	}
+	m.failed.Delete(tp)
+	r := newReplica(m, tp, l, m.options.Store.HighWatermark(tp))
+	m.replicas.Store(tp, r)
+	return r, nil
+}
+
+func (m *Manager) openLog(tp protocol.TopicPartition, topicID protocol.TopicID, dir protocol.DirectoryID, isNew bool) (*log.Log, error) {
+	l := m.options.Store.Log(tp)
+	if l == nil {
+		if err := m.outOfReach(tp, isNew); err != nil {
+			return nil, protocol.Errorf(protocol.KafkaStorageError, "the log of %s is offline: %v", tp, err)
+		}
+		var err error
+		if l, err = m.options.Store.Create(tp, topicID, dir); err != nil {
+			return nil, fmt.Errorf("the log of %s cannot be created: %w", tp, err)
+		}
+	}
+	switch known := l.TopicID(); {
+	case topicID.IsZero() || known == topicID:
+	case known.IsZero():
+		if err := l.SetTopicID(topicID); err != nil {
+			return nil, fmt.Errorf("the topic id of %s cannot be stored: %w", tp, err)
+		}
+	default:
+		return nil, protocol.Errorf(protocol.InconsistentTopicID, "the log of %s has topic id %s, not %s", tp, known, topicID)
+	}
+	return l, nil
+}
+
+// outOfReach tells why a partition without log must not be created anew: it is
+// known to be offline, or it may lie in a directory that could not be read.
+func (m *Manager) outOfReach(tp protocol.TopicPartition, isNew bool) error {
+	if err := m.options.Store.PartitionError(tp); err != nil || isNew {
+		return err
+	}
+	for _, d := range m.options.Store.Directories() {
+		if d.Offline != nil {
+			return fmt.Errorf("it may be in %s: %w", d.Path, d.Offline)
+		}
+	}
+	return nil
+}
+
+// Remove forgets a partition: its waiters are answered, and its log is deleted
+// (the directory renamed now, removed after file.delete.delay.ms) or left alone.
+func (m *Manager) Remove(now time.Time, tp protocol.TopicPartition, deleteLog bool) error {
+	m.lifecycle.Lock()
+	defer m.lifecycle.Unlock()
+	m.failed.Delete(tp)
+	if value, found := m.replicas.LoadAndDelete(tp); found {
+		r := value.(*Replica)
+		r.appendMu.Lock()
+		s := r.leave(m.absent(tp))
+		r.appendMu.Unlock()
+		r.settle(s)
+		defer r.pump(now)
+	}
+	if !deleteLog {
+		return nil
+	}
+	if err := m.options.Store.Delete(now, tp); err != nil {
+		return fmt.Errorf("the log of %s cannot be deleted: %w", tp, err)
+	}
+	return nil
+}
+
+// SetOptions gives the partitions of a topic new log options.
+func (m *Manager) SetOptions(now time.Time, topic string, opts log.Options) {
+	m.lifecycle.Lock()
+	defer m.lifecycle.Unlock()
+	for _, r := range m.sorted() {
+		if r.tp.Topic != topic {
+			continue
+		}
+		r.appendMu.Lock()
+		s := r.setOptions(now, opts)
+		r.appendMu.Unlock()
+		r.settle(s)
+		m.options.Store.Touch(r.tp)
+		r.pump(now)
+	}
+}
+
+// Exclusive runs a task that changes a partition's log while nobody else does:
+// the store's maintenance. New hands it to the store.
+func (m *Manager) Exclusive(tp protocol.TopicPartition, task func()) {
+	value, found := m.replicas.Load(tp)
+	if !found {
+		task()
+		return
+	}
+	r := value.(*Replica)
+	r.appendMu.Lock()
+	task()
+	s := r.logStartMoved()
+	r.appendMu.Unlock()
+	r.settle(s)
+	r.pump(time.Time{})
+}

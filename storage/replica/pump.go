@@ -1,0 +1,204 @@
+package replica
+
+import (
+	"errors"
+	"sync"
+	"syscall"
+	"time"
+
+	"ottla/protocol"
+	"ottla/storage/log"
+)
+
+// Bounds of one turn at the log. A round is one write and, if asked, one fsync.
+const (
+	roundBatches = 512
+	roundBytes   = 4 << 20
+	turnRounds   = 16 // then the queue is handed to a worker
+)
+
+// queue holds the batches of those who found the log busy.
+type queue struct {
+	mu      sync.Mutex
+	pending []*pendingAppend
+	bytes   int
+}
+
+// enqueue puts a batch in; false if the queue is over its bound.
+func (r *Replica) enqueue(a *pendingAppend) bool {
+	q := &r.queue
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.pending = append(q.pending, a)
+	q.bytes += len(a.entry.Batch)
+	return len(q.pending) <= r.manager.options.QueueBatches && q.bytes <= r.manager.options.QueueBytes
+}
+
+// take gives the next round's batches, in the order they came.
+func (q *queue) take() []*pendingAppend {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	count, bytes := 0, 0
+	for count < len(q.pending) && count < roundBatches && bytes < roundBytes {
+		bytes += len(q.pending[count].entry.Batch)
+		count++
+	}
+	round := q.pending[:count:count]
+	q.pending = q.pending[count:]
+	if len(q.pending) == 0 {
+		q.pending = nil
+	}
+	q.bytes -= bytes
+	return round
+}
+
+func (q *queue) empty() bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return len(q.pending) == 0
+}
+
+// pump empties the queue unless someone else is at the log: whoever holds
+// appendMu calls pump after letting go, so a batch that was queued before the
+// failed attempt is seen by the holder's look after it. Everyone who changed the
+// log calls it.
+func (r *Replica) pump(now time.Time) {
+	for round := 0; !r.queue.empty(); round++ {
+		if round == turnRounds {
+			// This caller has done enough for others.
+			r.manager.options.Workers(func() { r.pump(now) })
+			return
+		}
+		if !r.appendMu.TryLock() {
+			return
+		}
+		finish := r.appendRound(now, r.queue.take())
+		r.appendMu.Unlock()
+		finish()
+	}
+}
+
+// appendRound appends what one round holds; appendMu is held. finish, called
+// without it, answers.
+func (r *Replica) appendRound(now time.Time, round []*pendingAppend) (finish func()) {
+	if len(round) == 0 {
+		return func() {}
+	}
+	for _, a := range round {
+		if a.now.After(now) {
+			now = a.now
+		}
+	}
+	epoch, entries := r.admit(round)
+	var failed error
+	var fatal bool
+	if len(entries) > 0 {
+		failed, fatal = r.write(now, epoch, entries)
+	}
+	for _, a := range round {
+		a.releaseOnce()
+	}
+	if failed != nil {
+		return func() { r.failRound(round, failed, fatal) }
+	}
+	return r.confirm(now, epoch, round)
+}
+
+// admit asks the core which batches may be appended, and in which epoch.
+func (r *Replica) admit(round []*pendingAppend) (protocol.LeaderEpoch, []*log.Entry) {
+	entries := make([]*log.Entry, 0, len(round))
+	r.stateMu.Lock()
+	defer r.stateMu.Unlock()
+	epoch := r.core.LeaderEpoch()
+	for _, a := range round {
+		a.err = r.failure()
+		if a.err == nil {
+			_, a.err = r.core.CanAppend(a.acks == AcksAll)
+		}
+		if a.err == nil && a.epoch != nil && *a.epoch != epoch {
+			a.err = protocol.Errorf(protocol.NotLeaderOrFollower, "the leader epoch is %d, not %d", epoch, *a.epoch)
+		}
+		if a.err == nil {
+			entries = append(entries, &a.entry)
+		}
+	}
+	return epoch, entries
+}
+
+// write is the I/O of a round: one write and, as flush.messages says, one fsync.
+// Want of space leaves the log as it was and usable. Any other failure is fatal
+// for the directory, and so is every failure of an fsync: what it has written
+// nobody knows.
+func (r *Replica) write(now time.Time, epoch protocol.LeaderEpoch, entries []*log.Entry) (err error, fatal bool) {
+	if err := r.log.Append(now, epoch, entries); err != nil {
+		return err, !errors.Is(err, syscall.ENOSPC) && !errors.Is(err, syscall.EDQUOT)
+	}
+	view := r.log.View()
+	if limit := r.options.FlushMessages; limit > 0 && int64(view.LogEndOffset-view.DurableEnd) >= limit {
+		return r.log.Flush(now), true
+	}
+	return nil, false
+}
+
+// confirm tells the core what was written and decides each answer.
+func (r *Replica) confirm(now time.Time, epoch protocol.LeaderEpoch, round []*pendingAppend) (finish func()) {
+	earlier := false
+	answers := make([]AppendResult, len(round))
+	waiting := make([]bool, len(round))
+	view := r.log.View()
+
+	r.stateMu.Lock()
+	effects, stillLeader := r.core.Appended(now, epoch, r.ends(), r.manager.options.Brokers)
+	s := r.publish(effects, stillLeader)
+	for i, a := range round {
+		switch {
+		case a.err != nil:
+			answers[i] = refusal(r, a.err)
+			continue
+		case a.entry.Err != nil:
+			answers[i] = refusal(r, a.entry.Err)
+			continue
+		case !stillLeader:
+			answers[i] = refusal(r, protocol.Errorf(protocol.NotLeaderOrFollower, "the leadership was lost during the append"))
+			continue
+		}
+		answers[i] = a.success(view)
+		if a.acks != AcksAll {
+			continue
+		}
+		done, err := r.core.Progress(epoch, a.entry.LastOffset+1)
+		answers[i].Err = err
+		if !done {
+			waiting[i] = true
+			wait := &ack{required: a.entry.LastOffset + 1, epoch: epoch, result: answers[i], done: a.done}
+			earlier = r.await(wait, a.deadline) || earlier
+		}
+	}
+	r.stateMu.Unlock()
+
+	return func() {
+		if earlier {
+			r.manager.timers.wake()
+		}
+		for i, a := range round {
+			if !waiting[i] {
+				a.done(answers[i])
+			}
+		}
+		r.settle(s)
+	}
+}
+
+// failRound answers a round whose write failed.
+func (r *Replica) failRound(round []*pendingAppend, failed error, fatal bool) {
+	if fatal {
+		r.manager.failDirectory(r, failed)
+	}
+	for _, a := range round {
+		err := a.err
+		if err == nil {
+			err = protocol.Errorf(protocol.KafkaStorageError, "the records of %s cannot be written: %v", r.tp, failed)
+		}
+		a.done(refusal(r, err))
+	}
+}

@@ -1,0 +1,178 @@
+package replica
+
+import (
+	"time"
+
+	"ottla/protocol"
+	"ottla/storage/partition"
+)
+
+// Tick does what is due: answers those whose time is up, looks for followers
+// that lag, and writes the high watermark checkpoint.
+func (m *Manager) Tick(now time.Time) {
+	m.timers.expire(now)
+	m.tickMu.Lock()
+	checkISR := !now.Before(m.nextISRCheck)
+	if checkISR {
+		m.nextISRCheck = now.Add(m.options.LagTimeMax / 2)
+	}
+	checkpoint := !now.Before(m.nextCheckpoint)
+	if checkpoint {
+		m.nextCheckpoint = now.Add(m.options.CheckpointInterval)
+	}
+	m.tickMu.Unlock()
+	if checkISR {
+		m.checkISR(now)
+	}
+	if checkpoint && m.checkpointing.CompareAndSwap(false, true) {
+		m.options.Workers(func() {
+			defer m.checkpointing.Store(false)
+			if err := m.checkpoint(); err != nil {
+				m.options.Logger.Error("the high watermark checkpoint cannot be written", "error", err)
+			}
+		})
+	}
+}
+
+// NextDeadline is when Tick is to be called next, at the latest.
+func (m *Manager) NextDeadline() time.Time {
+	m.tickMu.Lock()
+	next := m.nextCheckpoint
+	if m.nextISRCheck.Before(next) {
+		next = m.nextISRCheck
+	}
+	m.tickMu.Unlock()
+	if at := m.timers.next(); !at.IsZero() && at.Before(next) {
+		return at
+	}
+	return next
+}
+
+// checkISR proposes smaller ISRs where followers lag.
+func (m *Manager) checkISR(now time.Time) {
+	for _, r := range m.sorted() {
+		if len(r.view.Load().ISR) < 2 {
+			continue
+		}
+		r.stateMu.Lock()
+		s := r.publish(r.core.Tick(now), false)
+		r.stateMu.Unlock()
+		r.settle(s)
+	}
+}
+
+// checkpoint writes the high watermarks that have moved.
+func (m *Manager) checkpoint() error {
+	m.checkpointMu.Lock()
+	defer m.checkpointMu.Unlock()
+	offsets := make(map[protocol.TopicPartition]protocol.Offset)
+	var moved []*Replica
+	m.replicas.Range(func(_, value any) bool {
+		r := value.(*Replica)
+		if offset := protocol.Offset(r.highWatermark.Load()); offset != r.checkpointed {
+			offsets[r.tp] = offset
+			moved = append(moved, r)
+		}
+		return true
+	})
+	if len(offsets) == 0 {
+		return nil
+	}
+	if err := m.options.Store.CheckpointHighWatermarks(offsets); err != nil {
+		return err
+	}
+	for _, r := range moved {
+		r.checkpointed = offsets[r.tp]
+	}
+	return nil
+}
+
+// failDirectory takes the directory of a replica offline after a failure that
+// leaves its files in doubt.
+func (m *Manager) failDirectory(r *Replica, err error) {
+	m.options.Logger.Error("a log directory failed", "partition", r.tp.String(), "error", err)
+	id, known := m.options.Store.DirectoryOf(r.tp)
+	if !known {
+		r.offline()
+		return
+	}
+	m.options.Store.FailDirectory(id, err)
+	m.DirectoryFailed(id)
+}
+
+// DirectoryFailed takes every replica of a log directory offline: those who wait
+// get KAFKA_STORAGE_ERROR. It may be called again for the same directory.
+func (m *Manager) DirectoryFailed(id protocol.DirectoryID) {
+	for _, r := range m.sorted() {
+		if of, known := m.options.Store.DirectoryOf(r.tp); known && of == id {
+			r.offline()
+		}
+	}
+}
+
+func (r *Replica) offline() {
+	r.stateMu.Lock()
+	s := r.publish(r.core.Fail(), false)
+	r.stateMu.Unlock()
+	r.settle(s)
+}
+
+// Close answers everyone who waits and writes the high watermarks. The logs are
+// the store's to close, after this.
+func (m *Manager) Close(now time.Time) error {
+	m.lifecycle.Lock()
+	defer m.lifecycle.Unlock()
+	if m.closed {
+		return nil
+	}
+	m.closed = true
+	err := m.checkpoint()
+	for _, r := range m.sorted() {
+		r.appendMu.Lock()
+		s := r.leave(protocol.Errorf(protocol.NotLeaderOrFollower, "the node is shutting down"))
+		r.appendMu.Unlock()
+		r.settle(s)
+		r.pump(now)
+	}
+	return err
+}
+
+// Description is a replica as the describing APIs and the metrics show it.
+type Description struct {
+	Partition        protocol.TopicPartition
+	View             *partition.View
+	HighWatermark    protocol.Offset
+	LastStableOffset protocol.Offset
+	LogStartOffset   protocol.Offset
+	LogEndOffset     protocol.Offset
+	SizeBytes        int64
+	Segments         int
+}
+
+func (r *Replica) describe() Description {
+	d := Description{Partition: r.tp, View: r.view.Load(), HighWatermark: protocol.Offset(r.highWatermark.Load())}
+	view := r.log.View()
+	d.LastStableOffset = lastStable(d.HighWatermark, view)
+	d.LogStartOffset, d.LogEndOffset = view.LogStartOffset, view.LogEndOffset
+	d.SizeBytes, d.Segments = r.log.Size(), len(r.log.Segments())
+	return d
+}
+
+// Describe tells about one partition.
+func (m *Manager) Describe(tp protocol.TopicPartition) (Description, error) {
+	r, err := m.find(tp, protocol.ZeroUUID)
+	if err != nil {
+		return Description{}, err
+	}
+	return r.describe(), nil
+}
+
+// DescribeAll tells about every partition on this node, by topic and partition.
+func (m *Manager) DescribeAll() []Description {
+	all := m.sorted()
+	descriptions := make([]Description, len(all))
+	for i, r := range all {
+		descriptions[i] = r.describe()
+	}
+	return descriptions
+}
