@@ -106,7 +106,7 @@ type AlterPartition struct {
 // fetched, so that a broker restarted since then is not let in (KIP-903).
 type ISRMember struct {
 	ID          protocol.NodeID
-	BrokerEpoch protocol.BrokerEpoch // -1: not known
+	BrokerEpoch protocol.BrokerEpoch // -1: not known; the sender fills in its own
 }
 
 // View is what readers need to decide by themselves, without the lock. It is
