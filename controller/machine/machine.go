@@ -18,6 +18,12 @@ type Result struct {
 	Effects []any    // for the shell, held likewise; each shell names the kinds it knows
 }
 
+// Turn is when and where a decision is made.
+type Turn struct {
+	Now  time.Time
+	Next protocol.Offset // what the first record of the Result would get
+}
+
 // Machine is a replicated state machine. See the package comment for the order
 // of calls; one caller at a time.
 type Machine interface {
@@ -34,16 +40,16 @@ type Machine interface {
 
 	// Activate makes this machine the only writer, in epoch: it builds its
 	// volatile state anew. The result is handled like that of Handle.
-	Activate(now time.Time, epoch protocol.LeaderEpoch) (Result, error)
+	Activate(turn Turn, epoch protocol.LeaderEpoch) (Result, error)
 
 	// Resign ends that: Handle and Tick are not called until the next Activate.
 	Resign()
 
 	// Handle decides one request. An error (as a rule a *protocol.Error) is the
 	// answer to a request that was not understood; it changes nothing.
-	Handle(now time.Time, request any) (Result, error)
+	Handle(turn Turn, request any) (Result, error)
 
 	// Tick does what time demands. NextDeadline tells when, zero for never.
-	Tick(now time.Time) (Result, error)
+	Tick(turn Turn) (Result, error)
 	NextDeadline() time.Time
 }
