@@ -1,0 +1,249 @@
+package segment
+
+import (
+	"errors"
+	"fmt"
+	"io"
+
+	"ottla/protocol"
+)
+
+// NoCheck as first offset to check means that no checksum is computed.
+const NoCheck protocol.Offset = 1<<63 - 1
+
+// Walked is what a walk over a segment's batches found. Damage is nil if it reached the end of the .log.
+type Walked struct {
+	End     int64           // position after the last whole, valid batch
+	Next    protocol.Offset // offset after it; the base if there is none
+	Batches int64
+	Checked int64 // bytes whose checksum was computed
+	Damage  *Damage
+}
+
+// ErrIndex says that an index cannot be what was written for the .log; Rebuild makes a new one.
+var ErrIndex = errors.New("an index of the segment is damaged")
+
+// Sane looks at the index files of a sealed segment from outside: they are there, and hold whole entries; with deep it
+// also looks at the last entries.
+func (s *Segment) Sane(present Present, deep bool) (bool, error) {
+	if present.Index < 0 || present.TimeIndex < 0 || present.Index%offsetEntryBytes != 0 || present.TimeIndex%timeEntryBytes != 0 {
+		return false, nil
+	}
+	if !deep || present.Log == 0 {
+		return present.Log > 0 || present.Index == 0, nil
+	}
+	err := s.checkLastOffset(s.offsets.len())
+	if err == nil {
+		_, err = s.LoadLargest()
+	}
+	if errors.Is(err, ErrIndex) || s.Damaged() {
+		return false, nil
+	}
+	return true, err
+}
+
+// checkLastOffset verifies the last of count offset entries against the .log and makes it lastEntry.
+func (s *Segment) checkLastOffset(count int) error {
+	s.lastEntry = OffsetEntry{Offset: s.base}
+	if count == 0 {
+		return nil
+	}
+	entry, err := s.offsets.at(count - 1)
+	if err != nil {
+		return fmt.Errorf("%w: %w", ErrIndex, err)
+	}
+	last := s.decodeOffset(entry[:])
+	if last.Offset < s.base || last.Position <= 0 || last.Position >= s.Size() {
+		return fmt.Errorf("%w: its last entry is (%d, %d)", ErrIndex, last.Offset, last.Position)
+	}
+	if err := s.log.pin(false); err != nil {
+		return err
+	}
+	defer s.log.Release()
+	c := s.borrow(last.Position, s.Size())
+	defer s.giveBack(c)
+	b, err := c.step()
+	if isDamage(err) || err == nil && b.Header.BaseOffset() > last.Offset {
+		return fmt.Errorf("%w: no batch begins at its last entry (%d, %d)", ErrIndex, last.Offset, last.Position)
+	}
+	if err != nil {
+		return err
+	}
+	s.lastEntry = last
+	return nil
+}
+
+// Resume makes the last segment ready for appends: from the last index entry on, batches are walked and entered into
+// the indexes, in memory. Checksums are computed for batches that end at or after checkFrom. visit sees each batch
+// that is walked. Nothing is cut; see Finish. ErrIndex: Rebuild instead.
+//
+// Index files that Apache Kafka preallocated, and a kill left with zeros at the end, are understood.
+func (s *Segment) Resume(present Present, checkFrom protocol.Offset, visit func(Batch) error) (Walked, error) {
+	if present.Index < 0 || present.TimeIndex < 0 || present.Index%offsetEntryBytes != 0 || present.TimeIndex%timeEntryBytes != 0 {
+		return Walked{}, fmt.Errorf("%w: a file is missing or has a broken entry at its end", ErrIndex)
+	}
+	_, last, err := s.offsets.last(func(e []byte) bool { return s.decodeOffset(e).Position > 0 })
+	if err == nil {
+		err = s.checkLastOffset(last + 1)
+	}
+	if err != nil {
+		return Walked{}, err
+	}
+	if err := s.offsets.cut(last + 1); err != nil {
+		return Walked{}, err
+	}
+	if err := s.resumeTimes(); err != nil {
+		return Walked{}, err
+	}
+	return s.walkOn(checkFrom, visit)
+}
+
+// resumeTimes brings the time index to the state it had when the last offset entry was added.
+func (s *Segment) resumeTimes() error {
+	if s.offsets.len() == 0 {
+		s.lastTime = TimeEntry{-1, s.base}
+		return s.times.cut(0)
+	}
+	first, err := s.times.at(0)
+	if err != nil {
+		return fmt.Errorf("%w: the time index is empty", ErrIndex)
+	}
+	start := s.decodeTime(first[:])
+	entry, i, err := s.times.last(func(e []byte) bool {
+		t := s.decodeTime(e)
+		return (t == start || t.TimestampMs > start.TimestampMs) && t.Offset <= s.lastEntry.Offset
+	})
+	if err != nil || i < 0 {
+		return fmt.Errorf("%w: the time index does not fit the offset index", ErrIndex)
+	}
+	last := s.decodeTime(entry[:])
+	if last == start && i > 0 {
+		return fmt.Errorf("%w: the time index is zeros", ErrIndex)
+	}
+	b, err := s.FindTime(last.TimestampMs, last.Offset, s.Size())
+	if err != nil || b.Header.BaseOffset() > last.Offset || b.Header.MaxTimestamp() != last.TimestampMs {
+		return fmt.Errorf("%w: the time index does not fit the log", ErrIndex)
+	}
+	s.lastTime = last
+	return s.times.cut(i + 1)
+}
+
+// walkOn enters the batches from the last index entry on.
+func (s *Segment) walkOn(checkFrom protocol.Offset, visit func(Batch) error) (Walked, error) {
+	s.sinceEntry = 0
+	largest := s.lastTime
+	s.largest.Store(&largest)
+	return s.walk(s.lastEntry.Position, checkFrom, visit)
+}
+
+// Rebuild makes the indexes anew, in memory, from all batches of the .log. See Resume for the rest.
+func (s *Segment) Rebuild(checkFrom protocol.Offset, visit func(Batch) error) (Walked, error) {
+	s.offsets.reset()
+	s.times.reset()
+	s.lastEntry, s.lastTime = OffsetEntry{Offset: s.base}, TimeEntry{-1, s.base}
+	s.firstKnown = false
+	w, err := s.walkOn(checkFrom, visit)
+	s.damaged.Store(false)
+	return w, err
+}
+
+func (s *Segment) walk(position int64, checkFrom protocol.Offset, visit func(Batch) error) (Walked, error) {
+	found := Walked{End: position, Next: s.base}
+	if err := s.log.pin(false); err != nil {
+		return found, err
+	}
+	defer s.log.Release()
+	span := s.cache.spans.Get().(*[spanBytes]byte)
+	defer s.cache.spans.Put(span)
+	var w walker
+	w.start(s, position, s.Size(), span[:])
+	for {
+		b, err := w.step()
+		if errors.Is(err, io.EOF) {
+			return found, nil
+		}
+		if err == nil && b.Header.LastOffset() >= checkFrom {
+			found.Checked += b.Size
+			err = w.checkCRC(b)
+		}
+		if errors.As(err, &found.Damage) {
+			return found, nil
+		}
+		if err != nil {
+			return found, s.explain(err)
+		}
+		s.note(b)
+		found.End, found.Next = b.Position+b.Size, b.Header.NextOffset()
+		found.Batches++
+		if visit == nil {
+			continue
+		}
+		if err := visit(b); err != nil {
+			return found, err
+		}
+	}
+}
+
+// Finish cuts the .log to what a walk found, and writes the index files: exact entries, exact sizes.
+func (s *Segment) Finish(w Walked) error {
+	if w.End < s.Size() {
+		if err := s.cutLog(w.End); err != nil {
+			return fmt.Errorf("cannot cut %s: %w", s.LogName(), err)
+		}
+	}
+	if err := s.Store(); err != nil {
+		return err
+	}
+	if err := s.times.trim(); err != nil {
+		return err
+	}
+	return s.offsets.trim()
+}
+
+// Truncate cuts the segment before the first batch that ends at or after offset, and makes it ready for appends, even
+// if it was sealed. next is the offset it now ends at.
+func (s *Segment) Truncate(offset protocol.Offset, nowMs int64) (next protocol.Offset, err error) {
+	position := int64(-1)
+	err = s.Batches(offset, s.Size(), func(b Batch) error {
+		position = b.Position
+		return ErrStop
+	})
+	if err != nil {
+		return 0, err
+	}
+	// The log goes first: index entries beyond its end are found and dropped, missing ones would not be.
+	if position >= 0 {
+		if err := s.cutLog(position); err != nil {
+			return 0, fmt.Errorf("cannot truncate %s: %w", s.LogName(), err)
+		}
+	}
+	if err := s.cutTxns(offset); err != nil {
+		return 0, err
+	}
+	if err := s.cutIndexes(offset); err != nil {
+		return 0, err
+	}
+	if s.Size() == 0 {
+		s.createdMs, s.firstKnown = nowMs, false
+	}
+	w, err := s.walkOn(NoCheck, nil)
+	if err == nil && w.Damage != nil {
+		err = s.explain(w.Damage)
+	}
+	return w.Next, err
+}
+
+func (s *Segment) cutIndexes(offset protocol.Offset) error {
+	entry, i, err := s.offsets.last(func(e []byte) bool { return s.decodeOffset(e).Offset < offset })
+	if err != nil {
+		return err
+	}
+	s.lastEntry = OffsetEntry{Offset: s.base}
+	if i >= 0 {
+		s.lastEntry = s.decodeOffset(entry[:])
+	}
+	if err := s.offsets.cut(i + 1); err != nil {
+		return err
+	}
+	return s.reopenTimes()
+}
