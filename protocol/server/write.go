@@ -1,0 +1,230 @@
+package server
+
+import (
+	"fmt"
+	"sync"
+	"time"
+
+	"ottla/protocol/wire"
+)
+
+// writeLoop sends replies in order until the connection is closed or finished,
+// and closes the socket.
+func (c *Conn) writeLoop() {
+	defer c.abandon()
+	for {
+		batch, over := c.takeReady()
+		if over {
+			c.fail(nil)
+			return
+		}
+		if batch == nil {
+			select {
+			case <-c.writerWake:
+				continue
+			case <-c.closed:
+				return
+			}
+		}
+		if err := c.writeBatch(batch); err != nil {
+			c.server.options.Logger.Debug("connection closed", "listener", c.listener.Name, "peer", c.socket.RemoteAddr(), "connection", c.id, "reason", err)
+			c.fail(err)
+			return
+		}
+		c.touch()
+		signal(c.readerWake)
+	}
+}
+
+// takeReady takes the replies that stand ready at the head of the queue, linked
+// by next. over is true if there are none and none will come.
+func (c *Conn) takeReady() (batch *Request, over bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	var end *Request
+	for r := c.head; r != nil && r.ready; r = r.next {
+		end = r
+	}
+	if end == nil {
+		return nil, c.finished && c.head == nil
+	}
+	batch = c.head
+	c.head, end.next = end.next, nil
+	if c.head == nil {
+		c.tail = nil
+	}
+	return batch, false
+}
+
+// abandon is the writer's end: no reply will be sent any more, so those that
+// wait are dropped, and done drops those that come.
+func (c *Conn) abandon() {
+	c.mu.Lock()
+	c.dead = true
+	r := c.head
+	c.head, c.tail = nil, nil
+	c.mu.Unlock()
+	for r != nil {
+		next := r.next
+		r.next = nil
+		if r.ready { // ready is not set any more: done sees dead under the same lock
+			r.releaseReply()
+		}
+		r = next
+	}
+}
+
+// releaseReply gives back the regions of a Fetch reply.
+func (r *Request) releaseReply() {
+	if r.fetch != nil {
+		r.fetch.Release()
+	}
+	r.fetch, r.chunks, r.bytes = nil, nil, nil
+}
+
+// writer puts small pieces together into few writes.
+type writer struct {
+	conn   *Conn
+	buffer []byte
+}
+
+var writeBuffers = sync.Pool{New: func() any { return new([writeBufferBytes]byte) }}
+
+// writeBatch sends the replies of a batch and settles them.
+func (c *Conn) writeBatch(batch *Request) error {
+	buffer := writeBuffers.Get().(*[writeBufferBytes]byte) //nolint:forcetypeassert // only these are put
+	w := writer{conn: c, buffer: buffer[:0]}
+	var err error
+	var count int
+	var size int64
+	for r := batch; r != nil; {
+		if err == nil {
+			err = w.reply(r)
+		}
+		r.releaseReply()
+		count++
+		size += r.size
+		next := r.next
+		r.next = nil
+		r = next
+	}
+	if err == nil {
+		err = w.flush()
+	}
+	writeBuffers.Put(buffer)
+	c.mu.Lock()
+	c.outstanding -= count
+	c.queuedBytes -= size
+	c.mu.Unlock()
+	return err
+}
+
+// reply sends or buffers one reply.
+func (w *writer) reply(r *Request) error {
+	if r.closing != nil {
+		if err := w.flush(); err != nil {
+			return err
+		}
+		return r.closing
+	}
+	if r.bytes != nil {
+		return w.bytes(r.bytes)
+	}
+	for _, chunk := range r.chunks {
+		var err error
+		switch {
+		case chunk.Region == nil:
+			err = w.bytes(chunk.Bytes)
+		case chunk.Region.Source == nil:
+			err = w.bytes(chunk.Region.Bytes)
+		default:
+			err = w.region(*chunk.Region)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// bytes sends b, or keeps it for the next write if it is small.
+func (w *writer) bytes(b []byte) error {
+	if len(w.buffer)+len(b) > cap(w.buffer) {
+		if err := w.flush(); err != nil {
+			return err
+		}
+	}
+	if len(b) > cap(w.buffer)/2 {
+		if err := w.flush(); err != nil {
+			return err
+		}
+		return w.send(b)
+	}
+	w.buffer = append(w.buffer, b...)
+	return nil
+}
+
+func (w *writer) flush() error {
+	if len(w.buffer) == 0 {
+		return nil
+	}
+	err := w.send(w.buffer)
+	w.buffer = w.buffer[:0]
+	return err
+}
+
+func (w *writer) send(b []byte) error {
+	c := w.conn
+	if err := c.writeDeadline(int64(len(b))); err != nil {
+		return err
+	}
+	n, err := c.socket.Write(b)
+	c.stats.BytesOut.Add(int64(n))
+	if err != nil {
+		c.stats.WriteFailed.Add(1)
+		return fmt.Errorf("writing a reply: %w", err)
+	}
+	return nil
+}
+
+func (c *Conn) writeDeadline(bytes int64) error {
+	return c.socket.SetWriteDeadline(time.Now().Add(c.server.options.patience(bytes)))
+}
+
+// region sends a range of a file: by sendfile where the socket and the file can,
+// else through the buffer. Small ones always go through the buffer, as they cost
+// fewer system calls there.
+func (w *writer) region(r wire.Region) error {
+	err := w.fileBytes(r)
+	if err != nil {
+		w.conn.stats.WriteFailed.Add(1)
+		return fmt.Errorf("sending %d record bytes: %w", r.Length, err)
+	}
+	return nil
+}
+
+func (w *writer) fileBytes(r wire.Region) error {
+	if r.Length > copiedRegionBytes && w.conn.raw != nil {
+		if fd, ok := r.Source.Fd(); ok && canSendfile {
+			if err := w.flush(); err != nil {
+				return err
+			}
+			return w.conn.sendfile(r, fd)
+		}
+	}
+	for at := int64(0); at < r.Length; {
+		if len(w.buffer) == cap(w.buffer) {
+			if err := w.flush(); err != nil {
+				return err
+			}
+		}
+		used := len(w.buffer)
+		n := int(min(r.Length-at, int64(cap(w.buffer)-used)))
+		if err := r.ReadAt(w.buffer[used:used+n], at); err != nil {
+			return err
+		}
+		w.buffer = w.buffer[:used+n]
+		at += int64(n)
+	}
+	return nil
+}
