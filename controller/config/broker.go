@@ -1,27 +1,12 @@
 package config
 
-import "ottla/protocol"
+import (
+	"fmt"
+	"slices"
+	"strings"
 
-// Listener is one endpoint a node listens on or advertises.
-type Listener struct {
-	Name     string // upper case, as PLAINTEXT
-	Protocol string // PLAINTEXT, SSL, SASL_PLAINTEXT or SASL_SSL
-	Host     string // "" listens on all addresses
-	Port     int32
-}
-
-// Voter is one voter of a static quorum.
-type Voter struct {
-	ID   protocol.NodeID
-	Host string
-	Port int32
-}
-
-// Address is a host and a port.
-type Address struct {
-	Host string
-	Port int32
-}
+	"ottla/protocol"
+)
 
 // BrokerConfig is the checked configuration of a node. It is immutable.
 type BrokerConfig struct {
@@ -29,80 +14,193 @@ type BrokerConfig struct {
 	Broker     bool // process.roles has broker
 	Controller bool // process.roles has controller
 
-	Listeners               []Listener
-	AdvertisedListeners     []Listener // of the broker's listeners
-	AdvertisedControllers   []Listener // of the controller's own listeners
+	Listeners []Listener
+	// AdvertisedListeners are those of the broker. Where neither they nor
+	// listeners name a host, Host is empty, and node puts the machine's name.
+	AdvertisedListeners []Listener
+	// AdvertisedControllers are those of this node's controller, in the order
+	// of ControllerListenerNames; Host as above.
+	AdvertisedControllers   []Listener
 	ControllerListenerNames []string
-	InterBrokerListener     string // a listener name; "" on a node that is no broker
-	QuorumVoters            []Voter
-	BootstrapServers        []Address
+	// Protocols maps every listener name to its security protocol, also those
+	// that only other nodes have.
+	Protocols           map[string]string
+	InterBrokerListener string // "" on a node that is no broker
+	QuorumVoters        []Voter
+	BootstrapServers    []Address
 
 	LogDirs        []string
 	MetadataLogDir string
+	// MaxConnectionsPerIP holds the exceptions by address or host name.
+	MaxConnectionsPerIP map[string]int32
 
-	values   map[string]value
-	given    map[string]Property
-	listener map[string]Property // listener.name.… keys as given
+	values map[string]value    // of every row, and of listener-scoped keys
+	given  map[string]Property // as given, broker.id and node.id both filled in
 }
 
-type value struct {
-	parsed any
-	text   *string
-}
-
-// Report names what the node was told and does not do.
+// Report names what the node was told and does not do, sorted by name.
 type Report struct {
-	Unknown []Property // no such key
-	Ignored []Property // Harmless rows with values other than the default
+	Unknown  []Property // no such key
+	Ignored  []Property // known, without effect here, and no harm done
+	Warnings []string   // sentences about settings that are allowed but unwise
 }
-
-// Broker checks the properties of a node: every value against its row, and the
-// rules between keys. The error names all faults at once, one sentence each
-// (see Errors). The properties must have been merged by Layer.
-func Broker(properties []Property) (*BrokerConfig, Report, error) { panic("todo") }
-
-// Errors is what Broker returns: every fault, sorted by property.
-type Errors []Fault
 
 // Fault is one thing wrong with a configuration.
 type Fault struct {
 	Name string // the property
-	Text string // a sentence: property, value, what is allowed
+	Text string // a sentence: the property, its value, and what is allowed
+	// Refused marks a value that is good in itself, but that Ottla does not act
+	// on.
+	Refused bool
 }
 
-func (e Errors) Error() string { panic("todo") }
+// Errors is the error of Broker: every fault, sorted by property.
+type Errors []Fault
 
-// Bool, Int, Long, Double, String and List give the value of a broker key by
-// name: the node's own setting, or the default. They panic when the key is
-// unknown or of another type: that is a fault of the program. Int serves short
-// keys too; String serves class and password keys, and gives "" for null.
-func (c *BrokerConfig) Bool(name string) bool { panic("todo") }
+func (e Errors) Error() string {
+	if len(e) == 1 {
+		return e[0].Text
+	}
+	lines := []string{fmt.Sprintf("%d settings cannot be used:", len(e))}
+	for _, fault := range e {
+		lines = append(lines, "  "+fault.Text)
+	}
+	return strings.Join(lines, "\n")
+}
 
-// Int gives an int or short key; see Bool.
-func (c *BrokerConfig) Int(name string) int32 { panic("todo") }
+// builder gathers a BrokerConfig and what is wrong with it.
+type builder struct {
+	BrokerConfig
+	report Report
+	faults Errors
+	bad    map[string]bool // keys whose value could not be read
+}
 
-// Long gives a long key; see Bool.
-func (c *BrokerConfig) Long(name string) int64 { panic("todo") }
+// Broker checks the properties of a node: every value against its row, and the
+// rules between keys (kafka.server.KafkaConfig.validateValues). The error is
+// an Errors and names all faults at once. The properties must have been merged
+// by Layer. The Report is of use also beside an error.
+func Broker(properties []Property) (*BrokerConfig, Report, error) {
+	b := &builder{bad: map[string]bool{}}
+	b.given = map[string]Property{}
+	for _, property := range properties {
+		b.given[property.Name] = property
+	}
+	adaptBuiltin(b.given)
+	b.fillIDs()
+	b.readValues()
+	b.endpoints()
+	b.checkRules()
+	b.checkSupport()
+	if len(b.faults) > 0 {
+		slices.SortStableFunc(b.faults, func(x, y Fault) int { return strings.Compare(x.Name, y.Name) })
+		return nil, b.report, b.faults
+	}
+	return &b.BrokerConfig, b.report, nil
+}
 
-// Double gives a double key; see Bool.
-func (c *BrokerConfig) Double(name string) float64 { panic("todo") }
+// fillIDs gives broker.id and node.id the value of the other.
+func (b *builder) fillIDs() {
+	broker, hasBroker := b.given["broker.id"]
+	node, hasNode := b.given["node.id"]
+	switch {
+	case hasNode && !hasBroker:
+		node.Name = "broker.id"
+		b.given["broker.id"] = node
+	case hasBroker && !hasNode:
+		broker.Name = "node.id"
+		b.given["node.id"] = broker
+	}
+}
 
-// String gives a string, class or password key; see Bool.
-func (c *BrokerConfig) String(name string) string { panic("todo") }
+// readValues reads every value, the defaults of what is not given, and finds
+// what is unknown or missing. A bad value is replaced by the default, so that
+// the rules can go on.
+func (b *builder) readValues() {
+	b.values = map[string]value{}
+	for _, row := range Rows(BrokerScope) {
+		b.values[row.Name] = row.defaultValue()
+		if _, ok := b.given[row.Name]; !ok && row.Default == Required {
+			b.fault(row.Name, "%s is missing; it takes %s", row.Name, row.takes())
+			b.bad[row.Name] = true
+		}
+	}
+	for _, property := range sortedProperties(b.given) {
+		row := Find(BrokerScope, property.Name)
+		if row == nil {
+			b.report.Unknown = append(b.report.Unknown, property)
+			continue
+		}
+		parsed, bad := row.parse(property.Value)
+		if bad != nil {
+			b.fault(property.Name, "%s is %s, but it takes %s%s",
+				property.Name, row.shown(property.Value), row.takes(), detail(bad))
+			b.bad[property.Name] = true
+			continue
+		}
+		b.values[property.Name] = parsed
+	}
+}
 
-// List gives a list key; see Bool.
-func (c *BrokerConfig) List(name string) []string { panic("todo") }
+// detail adds what a check of a row's own found.
+func detail(bad *problem) string {
+	if strings.Contains(bad.kafka, `"`) {
+		return ": " + bad.kafka
+	}
+	return ""
+}
 
-// IsNull tells a key without value.
-func (c *BrokerConfig) IsNull(name string) bool { panic("todo") }
+// shown quotes a value for a message, unless it is secret.
+func (r *Row) shown(text string) string {
+	if r.Sensitive() {
+		return "a secret"
+	}
+	return fmt.Sprintf("%q", text)
+}
 
-// Origin tells where the value of a key comes from.
-func (c *BrokerConfig) Origin(name string) Origin { panic("todo") }
+// fault notes something wrong with a property, and where it was set.
+func (b *builder) fault(name, format string, args ...any) {
+	b.faults = append(b.faults, Fault{Name: name, Text: fmt.Sprintf(format, args...) + b.where(name) + "."})
+}
 
-// ListenerValue gives the text of a key for one listener:
-// listener.name.<listener>.<key> if set, else the key itself. ok is false when
-// the value is null.
-func (c *BrokerConfig) ListenerValue(listener, key string) (text string, ok bool) { panic("todo") }
+func (b *builder) where(name string) string {
+	if where := b.given[name].Where; where != "" {
+		return " (" + where + ")"
+	}
+	return ""
+}
 
-// ListenerInt gives an int key for one listener; see ListenerValue.
-func (c *BrokerConfig) ListenerInt(listener, key string) int32 { panic("todo") }
+// checkSupport refuses or reports what was given and is not acted on.
+func (b *builder) checkSupport() {
+	for _, property := range sortedProperties(b.given) {
+		row := Find(BrokerScope, property.Name)
+		if row == nil || b.bad[property.Name] || b.values[property.Name].equal(row.defaultValue()) {
+			continue
+		}
+		scoped := row.Name != property.Name
+		switch {
+		case row.Support == Acted && (!scoped || row.Name == "max.connections"):
+		case row.Support == Refused && row.Use == Always:
+			b.faults = append(b.faults, Fault{property.Name, fmt.Sprintf("%s is %s, which is refused: %s%s.",
+				property.Name, row.shown(property.Value), row.Reason, b.where(property.Name)), true})
+		case row.Support == Refused && b.inUse(row.Use):
+			// The listener that brings it into use is refused already.
+		default:
+			b.report.Ignored = append(b.report.Ignored, property)
+		}
+	}
+}
+
+// inUse tells whether a node as configured would need keys of this use.
+func (b *builder) inUse(use Use) bool {
+	if use == WithRemote {
+		return b.Bool("remote.log.storage.system.enable")
+	}
+	for _, protocolName := range b.spokenProtocols() {
+		switch {
+		case use != WithSASL && usesTLS(protocolName), use != WithTLS && usesSASL(protocolName):
+			return true
+		}
+	}
+	return false
+}

@@ -6,6 +6,8 @@ type Type int8
 
 // The types of Kafka's ConfigDef.
 const (
+	UnknownType Type = 0 // of a key that no row has
+
 	Boolean  Type = 1
 	String   Type = 2
 	Int      Type = 3
@@ -71,38 +73,50 @@ const (
 	SourceGroup                Source = 8
 )
 
-// Null is the Default of a row whose default value is Java's null.
-const Null = "\x00null"
+// Use tells what must be in use before a Refused key has any effect. Where it
+// is not in use, the key is merely reported. Where it is, the key that brings
+// it into use (the listener, remote storage) is itself refused, once, so the
+// keys that depend on it add nothing to the error.
+type Use uint8
+
+// The uses.
+const (
+	Always       Use = iota
+	WithTLS          // a listener that speaks TLS
+	WithSASL         // a listener that speaks SASL
+	WithSecurity     // either
+	WithRemote       // remote storage
+)
+
+// Defaults that are not a value: Null is Java's null, Required has none.
+const (
+	Null     = "\x00null"
+	Required = "\x00required"
+)
 
 // Row is one configuration key.
 type Row struct {
-	Name    string
-	Type    Type
-	Default string // as text; Null where there is none
-	Allowed Allowed
-	Scope   Scope
-	Mode    Mode // broker rows
-	Support Support
-	Reason  string // of a refusal: why, as a sentence
-	Doc     string // one sentence
+	Name     string
+	Type     Type
+	Default  string // as text; Null or Required where there is none
+	Allowed  Allowed
+	Scope    Scope
+	Mode     Mode // broker rows
+	Internal bool // accepted, but not described: for tests, as in Kafka
+	Support  Support
+	Use      Use    // Refused rows
+	Reason   string // Refused rows: why, as half a sentence after a colon
+	Doc      string // one sentence
 }
-
-// Allowed describes the values a row takes, besides those its type forbids.
-// The zero Allowed allows all.
-type Allowed struct {
-	Min, Max *float64
-	OneOf    []string              // for lists: of every element
-	Check    func(value any) error // what neither of the above can say
-	Text     string                // describes Check
-}
-
-// Rows gives all rows of a scope, sorted by name.
-func Rows(scope Scope) []*Row { panic("todo") }
-
-// Find gives the row of a key, nil when there is none. Listener-scoped broker
-// keys (listener.name.….ssl.keystore.location) give the row of the key after
-// the prefix.
-func Find(scope Scope, name string) *Row { panic("todo") }
 
 // Sensitive tells the keys whose values are never shown.
 func (r *Row) Sensitive() bool { return r.Type == Password }
+
+// String gives Kafka's name of the type.
+func (t Type) String() string {
+	names := [...]string{"UNKNOWN", "BOOLEAN", "STRING", "INT", "SHORT", "LONG", "DOUBLE", "LIST", "CLASS", "PASSWORD"}
+	if t < 0 || int(t) >= len(names) {
+		return names[0]
+	}
+	return names[t]
+}
