@@ -165,13 +165,10 @@ func TestStaleAndShortRegionsCloseTheConnection(t *testing.T) {
 				file, _ := newSegmentFile(t, size)
 				file.noFd = noFd
 				asked := 0
-				s := New(HandlerFunc(func(req *Request) {
-					resp := fetchOf(file.region(0, size), file.region(0, size))
-					file.check = func() { asked++; c.harm(file, asked) }
-					req.ReplyFetch(resp)
-				}), Options{})
+				file.check = func() { asked++; c.harm(file, asked) }
+				s := New(HandlerFunc(func(req *Request) { req.ReplyFetch(fetchOf(file.region(0, size), file.region(0, size))) }), Options{})
 				p := tcpTo(t, s)()
-				p.send(fetchRequest(1), fetchRequest(2))
+				p.send(fetchRequest(1))
 				got, err := io.ReadAll(p)
 				if err != nil && !strings.Contains(err.Error(), "reset") {
 					t.Fatal(err)
@@ -190,7 +187,7 @@ func TestStaleAndShortRegionsCloseTheConnection(t *testing.T) {
 
 // However a connection ends, the regions of its replies are released once.
 func TestRegionsAreReleasedHoweverTheConnectionEnds(t *testing.T) {
-	const size = 4 << 20
+	const size = 256 << 10
 	pending := make(chan *Request, 10)
 	for _, c := range []struct {
 		name string
@@ -207,6 +204,9 @@ func TestRegionsAreReleasedHoweverTheConnectionEnds(t *testing.T) {
 				FrameTimeout: 200 * time.Millisecond, SendBufferBytes: 64 << 10, ConnectionClosed: func(*Conn) { close(ended) },
 			})
 			p := tcpTo(t, s)()
+			if err := p.Conn.(*net.TCPConn).SetReadBuffer(16 << 10); err != nil { //nolint:forcetypeassert // it is TCP
+				t.Fatal(err)
+			}
 			p.send(fetchRequest(1), fetchRequest(2), fetchRequest(3), fetchRequest(4))
 			var requests [4]*Request
 			for i := range requests {

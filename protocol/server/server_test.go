@@ -11,6 +11,7 @@ import (
 	"runtime"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -382,6 +383,7 @@ func TestIdleConnectionsAreClosedAndBusyOnesAreNot(t *testing.T) {
 		time.Sleep(50 * time.Second)
 		p.send(heartbeat(2, ""))
 		time.Sleep(10 * time.Minute)
+		synctest.Wait()
 		ok(pending)
 		p.expect(2)
 		answered := time.Now()
@@ -668,8 +670,8 @@ func TestAcceptErrorsEndNothingAndCreationIsPaced(t *testing.T) {
 func TestCloseFinishesWhatWasRead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var pending []*Request
-		closed := 0
-		s := New(HandlerFunc(func(req *Request) { pending = append(pending, req) }), Options{ConnectionClosed: func(*Conn) { closed++ }})
+		var closed atomic.Int64
+		s := New(HandlerFunc(func(req *Request) { pending = append(pending, req) }), Options{ConnectionClosed: func(*Conn) { closed.Add(1) }})
 		p, idle, stuck := pipeTo(t, s), pipeTo(t, s), pipeTo(t, s)
 		p.send(heartbeat(1, ""))
 		synctest.Wait()
@@ -690,8 +692,8 @@ func TestCloseFinishesWhatWasRead(t *testing.T) {
 		}
 		stuck.expectEnd()
 		ok(pending[1]) // nobody listens any more
-		if closed != 3 {
-			t.Errorf("%d connections were reported closed", closed)
+		if closed.Load() != 3 {
+			t.Errorf("%d connections were reported closed", closed.Load())
 		}
 		client, end := NewPipe()
 		s.ServeConn(end, plaintext)

@@ -59,18 +59,21 @@ func (c *Conn) takeReady() (batch *Request, over bool) {
 // abandon is the writer's end: no reply will be sent any more, so those that
 // wait are dropped, and done drops those that come.
 func (c *Conn) abandon() {
+	var ready []*Request
 	c.mu.Lock()
 	c.dead = true
-	r := c.head
-	c.head, c.tail = nil, nil
-	c.mu.Unlock()
-	for r != nil {
+	for r := c.head; r != nil; {
 		next := r.next
 		r.next = nil
-		if r.ready { // ready is not set any more: done sees dead under the same lock
-			r.releaseReply()
+		if r.ready {
+			ready = append(ready, r)
 		}
 		r = next
+	}
+	c.head, c.tail = nil, nil
+	c.mu.Unlock()
+	for _, r := range ready {
+		r.releaseReply()
 	}
 }
 
