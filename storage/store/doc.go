@@ -12,9 +12,10 @@
 // Who calls it: cmd/ottla/internal/node opens, ticks and closes it; storage/replica creates, deletes and uses
 // logs; cmd/ottla/internal/offline uses the readers and writers of meta.properties.
 //
-// The caller's duties, in order: Prepare (which changes nothing but .lock), open the quorum, Begin (from here on the
-// directories count as in use), Load; SetExclusive before the first append; Tick at NextDeadline; Close last. Open
-// is the first four in one.
+// The caller's duties, in order: Prepare (which changes nothing but .lock), open the metadata log (under
+// MetadataTrust), Begin (from here on the directories count as in use), Load; SetExclusive before the first append;
+// Tick at NextDeadline; Close last. Load vouches for the metadata log too when it writes the boot id, so whoever uses
+// Open, which is Prepare, Begin and Load in one, opens no metadata log or trusts it no further than OtherBoot.
 //
 // Invariants:
 //   - A clean-shutdown marker is removed, durably, before anything else in its directory changes, and written after

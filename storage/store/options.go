@@ -36,6 +36,9 @@ type Options struct {
 	// Offline is told of each directory that fails after Load, without a lock held. May be nil.
 	Offline func(Directory)
 
+	// Wake is told that NextDeadline may have become earlier. It must not block. May be nil.
+	Wake func()
+
 	RetentionCheckInterval time.Duration // log.retention.check.interval.ms; 0 is 5 minutes
 	// CheckpointInterval is how often what was written since is flushed in the background and the recovery points
 	// and log start offsets are written (log.flush.offset.checkpoint.interval.ms); 0 is 1 minute.

@@ -1,6 +1,9 @@
 package store
 
 import (
+	"fmt"
+	"slices"
+	"sync"
 	"time"
 
 	"ottla/protocol"
@@ -8,106 +11,232 @@ import (
 )
 
 // Store is all logs of a node. All methods may be called at any time from anywhere.
-type Store struct{}
+type Store struct {
+	o         Options
+	all       []*directory // with the metadata directory, if that is another one
+	dirs      []*directory // log.dirs, in order
+	clusterID string
+	tasks     sync.WaitGroup // what Workers was given and has not finished
 
-// Directory is one log directory.
-type Directory struct {
-	ID      protocol.DirectoryID // zero if it could not be read
-	Path    string
-	Offline error // why it is offline; nil if it works
+	mu        sync.Mutex
+	logs      map[protocol.TopicPartition]*entry
+	failed    map[protocol.TopicPartition]failure
+	busy      map[protocol.TopicPartition]bool // being created or deleted
+	exclusive func(tp protocol.TopicPartition, task func())
+	schedule  schedule
+	closed    bool
 }
 
-// Open is Prepare, Begin and Load in one.
-func Open(now time.Time, o Options) (*Store, Report, error) { panic("being written") }
+// entry is one log that works.
+type entry struct {
+	tp  protocol.TopicPartition
+	log *log.Log
+	dir *directory
 
-// Report says what a start found and did.
-type Report struct {
-	Directories []DirectoryReport
+	// mu keeps Maintain apart from deletion and closing, when no replica guards the log. The replica's append lock
+	// is asked for before it, the store's own after it.
+	mu   sync.Mutex
+	gone bool // deleted or closed; under mu
+
+	// Under the store's lock.
+	deadline   time.Time // when Maintain is due by itself; zero: never
+	heapIndex  int       // in schedule.deadlines, -1 if not there
+	seen       log.View  // as of the last Maintain
+	maintained bool      // seen is valid
+	touched    bool      // in schedule.touched
+	flushing   bool
 }
 
-// DirectoryReport is the part of one directory.
-type DirectoryReport struct {
-	Directory
-	Trust       log.Trust
-	Logs        int
-	Repaired    []PartitionReport // logs that needed repair
-	Damaged     []PartitionReport // partitions that are offline
-	Removed     []string          // directories that ended in -delete
-	Strays      []string          // -stray and -future directories, which are left alone
-	Unknown     []string          // other directories that are no partitions, left alone
-	Checkpoints []string          // checkpoint files that were damaged and are taken as empty
+// failure is a partition that is here and does not work.
+type failure struct {
+	dir        *directory
+	err        error
+	everywhere bool // it is in more directories than one
 }
 
-// PartitionReport is one partition that a start has something to say of.
-type PartitionReport struct {
-	Partition protocol.TopicPartition
-	Recovery  log.Recovery
-	Err       error
+func newStore(now time.Time, p *Prepared) *Store {
+	s := &Store{
+		o: p.o, all: p.all, clusterID: p.clusterID,
+		logs:      map[protocol.TopicPartition]*entry{},
+		failed:    map[protocol.TopicPartition]failure{},
+		busy:      map[protocol.TopicPartition]bool{},
+		exclusive: func(_ protocol.TopicPartition, task func()) { task() },
+	}
+	for _, d := range p.all {
+		if d.holdsLogs {
+			s.dirs = append(s.dirs, d)
+		}
+	}
+	s.schedule.start(now, s.o)
+	return s
 }
 
 // Log gives a partition's log, or nil if there is none or it is offline; see PartitionError.
-func (s *Store) Log(tp protocol.TopicPartition) *log.Log { panic("being written") }
+func (s *Store) Log(tp protocol.TopicPartition) *log.Log {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if e := s.logs[tp]; e != nil {
+		return e.log
+	}
+	return nil
+}
 
 // PartitionError says why a partition that is on this node has no log: its directory failed, or it is damaged.
 // nil means that the partition works or was never here.
-func (s *Store) PartitionError(tp protocol.TopicPartition) error { panic("being written") }
+func (s *Store) PartitionError(tp protocol.TopicPartition) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.failed[tp].err
+}
+
+// Failed lists the partitions that are here and do not work.
+func (s *Store) Failed() []protocol.TopicPartition {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return sortedKeys(s.failed)
+}
 
 // Logs gives all logs that work, by topic and partition.
-func (s *Store) Logs() []*log.Log { panic("being written") }
+func (s *Store) Logs() []*log.Log {
+	entries := s.entries(nil)
+	logs := make([]*log.Log, len(entries))
+	for i, e := range entries {
+		logs[i] = e.log
+	}
+	return logs
+}
+
+// entries lists the logs of a directory, or of all if it is nil, by topic and partition.
+func (s *Store) entries(d *directory) []*entry {
+	s.mu.Lock()
+	var list []*entry
+	for _, e := range s.logs {
+		if d == nil || e.dir == d {
+			list = append(list, e)
+		}
+	}
+	s.mu.Unlock()
+	slices.SortFunc(list, func(a, b *entry) int { return comparePartitions(a.tp, b.tp) })
+	return list
+}
 
 // ClusterID is the cluster's id as meta.properties has it.
-func (s *Store) ClusterID() string { panic("being written") }
+func (s *Store) ClusterID() string { return s.clusterID }
 
 // Directories gives the log directories in the order of Options.Dirs.
-func (s *Store) Directories() []Directory { panic("being written") }
+func (s *Store) Directories() []Directory {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	list := make([]Directory, len(s.dirs))
+	for i, d := range s.dirs {
+		list[i] = d.Directory
+	}
+	return list
+}
 
 // DirectoryOf gives the directory that holds a partition, offline or not.
 func (s *Store) DirectoryOf(tp protocol.TopicPartition) (protocol.DirectoryID, bool) {
-	panic("being written")
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if e := s.logs[tp]; e != nil {
+		return e.dir.ID, true
+	}
+	if f, ok := s.failed[tp]; ok {
+		return f.dir.ID, true
+	}
+	return protocol.DirectoryID{}, false
 }
 
-// HighWatermark is a partition's high watermark as the checkpoint last had it; 0 if it had none.
-func (s *Store) HighWatermark(tp protocol.TopicPartition) protocol.Offset { panic("being written") }
+// Usage gives the size of the file system of a directory and what may still be written, in bytes.
+func (s *Store) Usage(id protocol.DirectoryID) (totalBytes, usableBytes int64, err error) {
+	d := s.directory(id)
+	if d == nil {
+		return 0, 0, fmt.Errorf("no log directory has the id %s", id)
+	}
+	return s.o.FS.Usage(d.Path)
+}
 
 // SetExclusive hands in how to run a task on a log while nobody else writes to it: the replica's append lock.
 // run calls task exactly once, at once or later. Until it is set, tasks run directly.
 func (s *Store) SetExclusive(run func(tp protocol.TopicPartition, task func())) {
-	panic("being written")
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.exclusive = run
 }
 
-// Create makes the log of a new partition, in the given directory or, if that is zero, in the one with the fewest
-// partitions. A partition that is here already gives its log back if the topic id fits.
-func (s *Store) Create(tp protocol.TopicPartition, topicID protocol.TopicID, dir protocol.DirectoryID) (*log.Log, error) {
-	panic("being written")
+// HighWatermark is a partition's high watermark as the checkpoint last had it; 0 if it had none.
+func (s *Store) HighWatermark(tp protocol.TopicPartition) protocol.Offset {
+	return s.checkpointed(highWatermarkFile, tp)
 }
 
-// Delete takes a partition out of the store and renames its directory; the files go after file.delete.delay.ms.
-// A partition that is not here is no error.
-func (s *Store) Delete(now time.Time, tp protocol.TopicPartition) error { panic("being written") }
-
-// SetStray takes a partition that the cluster does not know out of the store: its directory is renamed to
-// <topic>-<partition>.<32 hex digits>-stray and kept for the operator.
-func (s *Store) SetStray(now time.Time, tp protocol.TopicPartition) error { panic("being written") }
-
-// FailDirectory takes a directory and its partitions offline.
-func (s *Store) FailDirectory(id protocol.DirectoryID, reason error) { panic("being written") }
-
-// Touch says that a partition's options or its log start changed, so that it is maintained at the next Tick.
-func (s *Store) Touch(tp protocol.TopicPartition) { panic("being written") }
-
-// Tick does what is due.
-func (s *Store) Tick(now time.Time) { panic("being written") }
-
-// NextDeadline is when Tick wants to be called next.
-func (s *Store) NextDeadline() time.Time { panic("being written") }
-
-// CheckpointHighWatermarks writes the high watermarks of partitions that changed; those of others stay.
-func (s *Store) CheckpointHighWatermarks(offsets map[protocol.TopicPartition]protocol.Offset) error {
-	panic("being written")
+// CleanerOffset is how far a partition was compacted; 0 if it never was.
+func (s *Store) CleanerOffset(tp protocol.TopicPartition) protocol.Offset {
+	return s.checkpointed(cleanerFile, tp)
 }
 
-// Close closes all logs. A clean close flushes them, writes the checkpoints and, last, the clean-shutdown markers
-// with the broker's epoch. The caller has made sure that nobody uses a log any more.
-func (s *Store) Close(now time.Time, clean bool, brokerEpoch protocol.BrokerEpoch) error {
-	panic("being written")
+func (s *Store) checkpointed(file string, tp protocol.TopicPartition) protocol.Offset {
+	s.mu.Lock()
+	e := s.logs[tp]
+	s.mu.Unlock()
+	if e == nil {
+		return 0
+	}
+	return e.dir.checkpoints.get(file, tp)
+}
+
+// wake says that NextDeadline may have become earlier. No lock is held.
+func (s *Store) wake() {
+	if s.o.Wake != nil {
+		s.o.Wake()
+	}
+}
+
+// The small accessors below take the lock for one field.
+
+func (s *Store) directory(id protocol.DirectoryID) *directory {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, d := range s.dirs {
+		if d.ID == id {
+			return d
+		}
+	}
+	return nil
+}
+
+func (s *Store) describe(d *directory) Directory {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return d.Directory
+}
+
+func (s *Store) offline(d *directory) error { return s.describe(d).Offline }
+
+func (s *Store) distrusted(d *directory) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return d.distrusted
+}
+
+// register adds a log that was opened or created, unless its directory failed meanwhile.
+func (s *Store) register(tp protocol.TopicPartition, l *log.Log, d *directory) {
+	defer s.wake()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	e := &entry{tp: tp, log: l, dir: d, heapIndex: -1}
+	if d.Offline != nil {
+		s.failed[tp] = failure{dir: d, err: d.Offline}
+		s.schedule.closing = append(s.schedule.closing, e)
+		return
+	}
+	s.logs[tp] = e
+	s.schedule.touch(e)
+}
+
+// damaged notes a partition that does not work though its directory does.
+func (s *Store) damaged(tp protocol.TopicPartition, d *directory, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.failed[tp] = failure{dir: d, err: err}
+	d.distrusted = true
 }

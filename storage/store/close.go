@@ -1,0 +1,95 @@
+package store
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"ottla/protocol"
+)
+
+// Close closes all logs. A clean close flushes them, writes the checkpoints and, last, the clean-shutdown markers
+// with the broker's epoch; a directory in which a partition is offline gets no marker, so that the next start
+// checks it. The caller has made sure that nobody uses a log any more. A second call does nothing.
+func (s *Store) Close(now time.Time, clean bool, brokerEpoch protocol.BrokerEpoch) error {
+	s.mu.Lock()
+	if s.closed {
+		s.mu.Unlock()
+		return nil
+	}
+	s.closed = true
+	closing := s.schedule.closing
+	s.schedule.closing = nil
+	s.mu.Unlock()
+	s.tasks.Wait()
+	for _, e := range closing {
+		_ = e.finish(func() error { _, err := e.log.Close(now, false); return err }) // the directory has failed already
+	}
+	results := make([]error, len(s.dirs))
+	var running sync.WaitGroup
+	for i, d := range s.dirs {
+		running.Add(1)
+		s.o.Workers(func() {
+			defer running.Done()
+			results[i] = s.closeDirectory(now, d, clean, brokerEpoch)
+		})
+	}
+	running.Wait()
+	return errors.Join(append(results, closeLocks(s.all))...)
+}
+
+// closeLog closes a log without care for what is not durable.
+func (s *Store) closeLog(now time.Time, e *entry) error {
+	return e.finish(func() error {
+		_, err := e.log.Close(now, false)
+		return err
+	})
+}
+
+func (s *Store) closeDirectory(now time.Time, d *directory, clean bool, brokerEpoch protocol.BrokerEpoch) error {
+	points := offsets{}
+	var errs []error
+	for _, e := range s.entries(d) {
+		errs = append(errs, e.finish(func() error {
+			point, err := e.log.Close(now, clean)
+			if err == nil {
+				points[e.tp] = point
+			}
+			return err
+		}))
+	}
+	if s.offline(d) != nil {
+		return nil // it was named when it failed
+	}
+	if err := errors.Join(errs...); err != nil {
+		return fmt.Errorf("the logs in %s cannot be closed: %w", d.Path, err)
+	}
+	if !clean {
+		return nil
+	}
+	if err := s.closeCheckpoints(d, points); err != nil {
+		return fmt.Errorf("the checkpoints in %s cannot be written: %w", d.Path, err)
+	}
+	if s.distrusted(d) {
+		return nil
+	}
+	if err := writeMarker(s.o.FS, d.Path, brokerEpoch); err != nil {
+		return fmt.Errorf("the clean stop of %s cannot be noted: %w", d.Path, err)
+	}
+	return nil
+}
+
+// closeCheckpoints writes the checkpoints of closed logs, all of which are durable.
+func (s *Store) closeCheckpoints(d *directory, points offsets) error {
+	for tp := range points {
+		d.checkpoints.lift(tp)
+	}
+	err := d.checkpoints.write(recoveryPointFile, func(onDisk offsets) offsets {
+		return s.wanted(d, onDisk, func(e *entry) (protocol.Offset, bool) { return points[e.tp], true })
+	})
+	if err != nil {
+		return err
+	}
+	return d.checkpoints.write(logStartFile, func(onDisk offsets) offsets { return s.wanted(d, onDisk, logStartToStore) })
+}

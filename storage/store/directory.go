@@ -1,0 +1,134 @@
+package store
+
+import (
+	"cmp"
+	"errors"
+	"io"
+	"log/slog"
+	"path"
+	"slices"
+	"syscall"
+
+	"ottla/protocol"
+	"ottla/storage/log"
+	"ottla/storage/segment"
+	"ottla/storage/vfs"
+)
+
+// Directory is one log directory.
+type Directory struct {
+	ID      protocol.DirectoryID // zero if it could not be read
+	Path    string
+	Offline error // why it is offline; nil if it works
+}
+
+// directory is what the package knows of one. After Load, Offline is guarded by the store's lock and the rest
+// does not change.
+type directory struct {
+	Directory
+	lock      io.Closer
+	meta      MetaProperties
+	holdsLogs bool // it is one of log.dirs
+	marker    marker
+	bootID    string // as found
+	trust     log.Trust
+	// distrusted: a partition is damaged or could not be opened, so the next start must check everything.
+	distrusted  bool
+	checkpoints *checkpoints
+}
+
+// trustOf decides how far the content may be believed.
+func trustOf(m marker, storedBoot, presentBoot string) log.Trust {
+	switch {
+	case m.clean:
+		return log.Clean
+	case storedBoot != "" && storedBoot == presentBoot:
+		return log.SameBoot
+	default:
+		return log.OtherBoot
+	}
+}
+
+// failingNumbers are the errors that mean that the disk, not one file or one moment, is the problem.
+var failingNumbers = []syscall.Errno{syscall.EIO, syscall.EROFS, syscall.ENXIO, syscall.ENODEV, syscall.ESTALE}
+
+// isDirectoryFault tells whether an error met while opening means the whole directory.
+func isDirectoryFault(err error) bool {
+	var number syscall.Errno
+	return errors.As(err, &number) && slices.Contains(failingNumbers, number)
+}
+
+// isFull tells whether an error passes when there is room again.
+func isFull(err error) bool {
+	return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT)
+}
+
+const (
+	defaultFiles       = 1000
+	defaultParallelism = 2
+)
+
+// withDefaults fills in what was left out.
+func (o Options) withDefaults() Options {
+	if o.MetadataDir == "" && len(o.Dirs) > 0 {
+		o.MetadataDir = o.Dirs[0]
+	}
+	if o.LogOptions == nil {
+		o.LogOptions = func(string) log.Options { return log.DefaultOptions() }
+	}
+	if o.Files == nil {
+		o.Files = segment.NewFileCache(o.FS, defaultFiles)
+	}
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	if o.Workers == nil {
+		o.Workers = func(task func()) { task() }
+	}
+	o.RecoveryParallelism = cmp.Or(o.RecoveryParallelism, defaultParallelism)
+	o.RetentionCheckInterval = cmp.Or(o.RetentionCheckInterval, defaultRetentionCheckInterval)
+	o.CheckpointInterval = cmp.Or(o.CheckpointInterval, defaultCheckpointInterval)
+	return o
+}
+
+// paths lists every directory once: the log directories, and metadata.log.dir if it is another one.
+func (o Options) paths() ([]string, error) {
+	var all []string
+	for _, dir := range o.Dirs {
+		if slices.Contains(all, path.Clean(dir)) {
+			return nil, errors.New("log.dirs names " + dir + " twice")
+		}
+		all = append(all, path.Clean(dir))
+	}
+	if o.MetadataDir == "" {
+		return nil, errors.New("neither log.dirs nor metadata.log.dir names a directory")
+	}
+	if meta := path.Clean(o.MetadataDir); !slices.Contains(all, meta) {
+		all = append(all, meta)
+	}
+	return all, nil
+}
+
+// env is what the logs of one directory are given.
+func (o Options) env(d *directory) log.Env {
+	return log.Env{
+		FS: o.FS, Files: o.Files, Pool: o.Pool, Logger: o.Logger, Random: o.Random,
+		MaxDecompressed: o.MaxDecompressed, LowerRecoveryPoint: d.checkpoints.lower,
+	}
+}
+
+// bootID is the present boot, or "" if it cannot be known.
+func bootID(fsys vfs.FS) string { return fsys.BootID() }
+
+func sortedKeys[V any](m map[protocol.TopicPartition]V) []protocol.TopicPartition {
+	keys := make([]protocol.TopicPartition, 0, len(m))
+	for tp := range m {
+		keys = append(keys, tp)
+	}
+	slices.SortFunc(keys, comparePartitions)
+	return keys
+}
+
+func comparePartitions(a, b protocol.TopicPartition) int {
+	return cmp.Or(cmp.Compare(a.Topic, b.Topic), cmp.Compare(a.Partition, b.Partition))
+}

@@ -1,0 +1,268 @@
+package store
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"path"
+	"strings"
+	"time"
+
+	"ottla/protocol"
+	"ottla/storage/log"
+)
+
+// errBusy answers calls for a partition that another call is creating or deleting.
+var errBusy = errors.New("the partition is being created or deleted")
+
+// Create makes the log of a new partition, in the given directory or, if that is zero, in the one with the fewest
+// partitions. A partition that is here already gives its log back if the topic id fits.
+func (s *Store) Create(tp protocol.TopicPartition, topicID protocol.TopicID, dir protocol.DirectoryID) (*log.Log, error) {
+	if !topicName.MatchString(tp.Topic) || tp.Partition < 0 {
+		return nil, fmt.Errorf("%q is no name of a partition", tp)
+	}
+	existing, err := s.reserve(tp, topicID)
+	if existing != nil || err != nil {
+		return existing, err
+	}
+	defer s.release(tp)
+	for {
+		d, err := s.choose(dir)
+		if err != nil {
+			return nil, fmt.Errorf("cannot create %s: %w", tp, err)
+		}
+		l, err := s.createIn(d, tp, topicID)
+		if err == nil {
+			s.register(tp, l, d)
+			return l, s.offline(d)
+		}
+		err = fmt.Errorf("cannot create %s in %s: %w", tp, d.Path, err)
+		if !isDirectoryFault(err) {
+			return nil, err
+		}
+		s.FailDirectory(d.ID, err)
+		if !dir.IsZero() {
+			return nil, err
+		}
+	}
+}
+
+// reserve marks a partition as busy, unless it is here already.
+func (s *Store) reserve(tp protocol.TopicPartition, topicID protocol.TopicID) (*log.Log, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return nil, errors.New("the store is closed")
+	}
+	if s.busy[tp] {
+		return nil, fmt.Errorf("%s: %w", tp, errBusy)
+	}
+	if f, ok := s.failed[tp]; ok {
+		return nil, fmt.Errorf("%s is here and offline: %w", tp, f.err)
+	}
+	if e := s.logs[tp]; e != nil {
+		if found := e.log.TopicID(); !topicID.IsZero() && !found.IsZero() && found != topicID {
+			return nil, fmt.Errorf("%s is here with topic id %s, not %s", tp, found, topicID)
+		}
+		return e.log, nil
+	}
+	s.busy[tp] = true
+	return nil, nil
+}
+
+func (s *Store) release(tp protocol.TopicPartition) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.busy, tp)
+}
+
+// choose gives the directory of an id, or the working one with the fewest partitions, the first of equals.
+func (s *Store) choose(id protocol.DirectoryID) (*directory, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	counts := map[*directory]int{}
+	for _, e := range s.logs {
+		counts[e.dir]++
+	}
+	for _, f := range s.failed {
+		counts[f.dir]++
+	}
+	var best *directory
+	for _, d := range s.dirs {
+		switch {
+		case !id.IsZero() && d.ID == id:
+			return d, d.Offline
+		case id.IsZero() && d.Offline == nil && (best == nil || counts[d] < counts[best]):
+			best = d
+		}
+	}
+	if best == nil && id.IsZero() {
+		return nil, errors.New("no log directory works")
+	}
+	if best == nil {
+		return nil, fmt.Errorf("no log directory has the id %s", id)
+	}
+	return best, nil
+}
+
+func (s *Store) createIn(d *directory, tp protocol.TopicPartition, topicID protocol.TopicID) (*log.Log, error) {
+	dir := path.Join(d.Path, tp.String())
+	if err := s.clearLeftover(dir); err != nil {
+		return nil, err
+	}
+	if err := d.checkpoints.forget(tp); err != nil {
+		return nil, err
+	}
+	l, err := log.Create(s.o.env(d), dir, tp, topicID, s.o.LogOptions(tp.Topic))
+	if err != nil {
+		return nil, errors.Join(err, s.o.FS.RemoveAll(dir))
+	}
+	if err := s.o.FS.SyncDir(d.Path); err != nil {
+		_, closeErr := l.Close(time.Time{}, false)
+		return nil, errors.Join(err, closeErr)
+	}
+	return l, nil
+}
+
+// clearLeftover removes what a Create that failed has left of a directory that this store does not know. One that
+// has records is nobody's to remove.
+func (s *Store) clearLeftover(dir string) error {
+	entries, err := s.o.FS.ReadDir(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		if strings.HasSuffix(e.Name, ".log") && e.Size > 0 {
+			return fmt.Errorf("%s holds records and belongs to no partition that was opened", dir)
+		}
+	}
+	return s.o.FS.RemoveAll(dir)
+}
+
+// Delete takes a partition out of the store and renames its directory; the files go after file.delete.delay.ms.
+// A partition that is not here is no error, and one that is here and offline is left to the operator. The caller
+// has stopped using the log and holds no append lock.
+func (s *Store) Delete(now time.Time, tp protocol.TopicPartition) error {
+	return s.remove(now, tp, func(e *entry) error {
+		delay := e.log.Options().FileDeleteDelay
+		dir, err := e.log.MarkDeleted(s.o.Random)
+		if err != nil {
+			return err
+		}
+		s.mu.Lock()
+		s.schedule.removals = append(s.schedule.removals, removal{now.Add(delay), dir})
+		s.mu.Unlock()
+		s.wake()
+		return nil
+	})
+}
+
+// SetStray takes a partition that the cluster does not know out of the store: its directory is renamed to
+// <topic>-<partition>.<32 hex digits>-stray and kept for the operator. The caller has stopped using the log.
+func (s *Store) SetStray(now time.Time, tp protocol.TopicPartition) error {
+	return s.remove(now, tp, func(e *entry) error {
+		if _, err := e.log.Close(now, true); err != nil {
+			return err
+		}
+		name := suffixedName(tp, straySuffix, s.o.Random)
+		if err := s.o.FS.Rename(e.log.Dir(), path.Join(e.dir.Path, name)); err != nil {
+			return err
+		}
+		s.o.Logger.Warn("a partition that the cluster does not know is set aside", "partition", tp, "directory", path.Join(e.dir.Path, name))
+		return s.o.FS.SyncDir(e.dir.Path)
+	})
+}
+
+// remove takes a log out of the maps, lets act rename its directory, and has the checkpoints forget it.
+func (s *Store) remove(now time.Time, tp protocol.TopicPartition, act func(e *entry) error) error {
+	s.mu.Lock()
+	e := s.logs[tp]
+	if e == nil {
+		f, failed := s.failed[tp]
+		s.mu.Unlock()
+		if failed {
+			return fmt.Errorf("%s is offline: %w", tp, f.err)
+		}
+		return nil
+	}
+	delete(s.logs, tp)
+	s.schedule.forget(e)
+	s.busy[tp] = true
+	s.mu.Unlock()
+	defer s.release(tp)
+	err := e.finish(func() error { return act(e) })
+	if err == nil {
+		err = e.dir.checkpoints.forget(tp)
+	}
+	if err == nil {
+		return nil
+	}
+	err = fmt.Errorf("cannot remove %s: %w", tp, err)
+	s.mu.Lock()
+	s.failed[tp] = failure{dir: e.dir, err: err} // what is left of it nobody knows
+	e.dir.distrusted = true
+	s.mu.Unlock()
+	if !isFull(err) {
+		s.FailDirectory(e.dir.ID, err)
+	}
+	return err
+}
+
+// finish ends the use of a log: act is the last to touch it. A second call does nothing.
+func (e *entry) finish(act func() error) error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.gone {
+		return nil
+	}
+	e.gone = true
+	return act()
+}
+
+// FailDirectory takes a directory and its partitions offline. Their logs are closed at the next Tick, so the
+// caller may hold an append lock. A second call for the same directory does nothing.
+func (s *Store) FailDirectory(id protocol.DirectoryID, reason error) {
+	d := s.directory(id)
+	if d == nil {
+		return
+	}
+	s.mu.Lock()
+	if d.Offline != nil {
+		s.mu.Unlock()
+		return
+	}
+	d.Offline = reason
+	d.distrusted = true
+	for tp, e := range s.logs {
+		if e.dir == d {
+			delete(s.logs, tp)
+			s.schedule.forget(e)
+			s.failed[tp] = failure{dir: d, err: reason}
+			s.schedule.closing = append(s.schedule.closing, e)
+		}
+	}
+	description := d.Directory
+	s.mu.Unlock()
+	s.o.Logger.Error("a log directory is offline", "directory", d.Path, "reason", reason)
+	// After a failed fsync the page cache is not what is on the disk, so the next start must not trust it. If even
+	// this fails, the disk is gone.
+	if err := removeDurably(s.o.FS, path.Join(d.Path, bootIDFile)); err != nil {
+		s.o.Logger.Warn("the boot id of an offline directory cannot be removed", "directory", d.Path, "error", err)
+	}
+	if s.o.Offline != nil {
+		s.o.Offline(description)
+	}
+	s.wake()
+}
+
+// removeTree removes a directory that is no partition any more. What fails is finished by the next start.
+func (s *Store) removeTree(dir string) bool {
+	err := s.o.FS.RemoveAll(dir)
+	if err != nil {
+		s.o.Logger.Warn("a deleted partition cannot be removed yet", "directory", dir, "error", err)
+	}
+	return err == nil
+}

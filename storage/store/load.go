@@ -1,0 +1,221 @@
+package store
+
+import (
+	"errors"
+	"fmt"
+	"path"
+	"sync"
+	"time"
+
+	"ottla/protocol"
+	"ottla/storage/log"
+)
+
+// Open is Prepare, Begin and Load in one.
+func Open(now time.Time, o Options) (*Store, Report, error) {
+	p, err := Prepare(o)
+	if err != nil {
+		return nil, Report{}, err
+	}
+	s, report, err := p.Load(now, nil)
+	return s, report, errors.Join(err, p.Close())
+}
+
+// found is what one directory holds, by the names in it.
+type found struct {
+	partitions []protocol.TopicPartition
+	deleted    []string
+	collector  collector
+}
+
+// load opens everything that the directories hold. What fails is offline afterwards; load itself does not fail.
+func (s *Store) load(now time.Time) (*Store, Report) {
+	lists := make([]*found, len(s.dirs))
+	for i, d := range s.dirs {
+		lists[i] = &found{}
+		lists[i].collector.report.Trust = d.trust
+		if d.Offline == nil {
+			if err := s.list(d, lists[i]); err != nil {
+				s.FailDirectory(d.ID, err)
+			}
+		}
+	}
+	s.setDuplicatesAside(lists)
+	var running sync.WaitGroup
+	for i, d := range s.dirs {
+		if d.Offline == nil {
+			s.openDirectory(now, d, lists[i], &running)
+		}
+	}
+	running.Wait()
+	var report Report
+	for i, d := range s.dirs {
+		if s.offline(d) == nil {
+			if err := s.settle(d); err != nil {
+				s.FailDirectory(d.ID, err)
+			}
+		}
+		report.Directories = append(report.Directories, lists[i].collector.finish(s.describe(d)))
+	}
+	s.settleMetadata()
+	return s, report
+}
+
+// list sorts the names in a directory and reads its checkpoints.
+func (s *Store) list(d *directory, f *found) error {
+	entries, err := s.o.FS.ReadDir(d.Path)
+	if err != nil {
+		return fmt.Errorf("cannot list it: %w", err)
+	}
+	report := &f.collector.report
+	for _, e := range entries {
+		if !e.Dir {
+			continue
+		}
+		switch kind, tp := classify(e.Name); kind {
+		case namePartition:
+			f.partitions = append(f.partitions, tp)
+		case nameDeleted:
+			f.deleted = append(f.deleted, e.Name)
+		case nameAside:
+			report.Aside = append(report.Aside, e.Name)
+			s.o.Logger.Warn("a directory is set aside and left alone", "directory", path.Join(d.Path, e.Name))
+		case nameUnknown:
+			report.Unknown = append(report.Unknown, e.Name)
+			s.o.Logger.Warn("a directory is no partition and is left alone", "directory", path.Join(d.Path, e.Name))
+		}
+	}
+	checkpoints, damaged, err := readCheckpoints(s.o.FS, d.Path)
+	if err != nil {
+		return fmt.Errorf("cannot read its checkpoints: %w", err)
+	}
+	d.checkpoints = checkpoints
+	report.Checkpoints = damaged
+	for _, file := range damaged {
+		s.o.Logger.Warn("a checkpoint file is damaged and taken as empty", "file", path.Join(d.Path, file))
+	}
+	return nil
+}
+
+// setDuplicatesAside takes partitions offline that lie in two directories: which one is right nobody knows.
+func (s *Store) setDuplicatesAside(lists []*found) {
+	first := map[protocol.TopicPartition]int{}
+	twice := map[protocol.TopicPartition]bool{}
+	for i, f := range lists {
+		for _, tp := range f.partitions {
+			if j, ok := first[tp]; ok {
+				err := fmt.Errorf("%s is both in %s and in %s", tp, s.dirs[j].Path, s.dirs[i].Path)
+				s.damaged(tp, s.dirs[j], err)
+				s.failed[tp] = failure{dir: s.dirs[j], err: err, everywhere: true}
+				f.collector.damaged(tp, err)
+				lists[j].collector.damaged(tp, err)
+				s.dirs[i].distrusted = true
+				twice[tp] = true
+				continue
+			}
+			first[tp] = i
+		}
+	}
+	for _, f := range lists {
+		var rest []protocol.TopicPartition
+		for _, tp := range f.partitions {
+			if !twice[tp] {
+				rest = append(rest, tp)
+			}
+		}
+		f.partitions = rest
+	}
+}
+
+// openDirectory starts the workers of one directory: each takes the next partition until none is left. Deletions
+// that were interrupted are finished last.
+func (s *Store) openDirectory(now time.Time, d *directory, f *found, running *sync.WaitGroup) {
+	var mu sync.Mutex
+	next := 0
+	take := func() (protocol.TopicPartition, bool) {
+		mu.Lock()
+		defer mu.Unlock()
+		if next == len(f.partitions) || s.offline(d) != nil {
+			return protocol.TopicPartition{}, false
+		}
+		next++
+		return f.partitions[next-1], true
+	}
+	for range min(s.o.RecoveryParallelism, len(f.partitions)) {
+		running.Add(1)
+		s.o.Workers(func() {
+			defer running.Done()
+			for {
+				tp, ok := take()
+				if !ok {
+					return
+				}
+				s.openLog(now, d, tp, &f.collector)
+			}
+		})
+	}
+	if len(f.deleted) == 0 {
+		return
+	}
+	running.Add(1)
+	s.o.Workers(func() {
+		defer running.Done()
+		for _, name := range f.deleted {
+			if s.removeTree(path.Join(d.Path, name)) {
+				f.collector.removed(name)
+			}
+		}
+	})
+}
+
+func (s *Store) openLog(now time.Time, d *directory, tp protocol.TopicPartition, c *collector) {
+	state := log.OpenState{
+		RecoveryPoint:  d.checkpoints.get(recoveryPointFile, tp),
+		LogStartOffset: d.checkpoints.get(logStartFile, tp),
+		Trust:          d.trust,
+		Now:            now,
+	}
+	l, recovery, err := log.Open(s.o.env(d), path.Join(d.Path, tp.String()), tp, s.o.LogOptions(tp.Topic), state)
+	var damage *log.DamagedError
+	switch {
+	case err == nil:
+		c.opened(tp, recovery)
+		s.register(tp, l, d)
+		if recovery.NoteWorthy() {
+			s.o.Logger.Info("a partition was repaired", "partition", tp, "directory", d.Path, "recovery", fmt.Sprintf("%+v", recovery))
+		}
+	case !errors.As(err, &damage) && isDirectoryFault(err):
+		s.FailDirectory(d.ID, fmt.Errorf("cannot open %s: %w", tp, err))
+	default:
+		err = fmt.Errorf("%s in %s cannot be opened: %w", tp, d.Path, err)
+		c.damaged(tp, err)
+		s.damaged(tp, d, err)
+		s.o.Logger.Error("a partition is offline", "partition", tp, "directory", d.Path, "reason", err)
+	}
+}
+
+// settle says under which boot the directory is in use, now that all its logs were opened under the trust that
+// the old boot id allowed. A directory in which a partition is offline gets none: its damage would not be seen
+// again by a start that trusts the page cache.
+func (s *Store) settle(d *directory) error {
+	if s.distrusted(d) {
+		return removeDurably(s.o.FS, path.Join(d.Path, bootIDFile))
+	}
+	if id := bootID(s.o.FS); id != d.bootID {
+		return writeBootID(s.o.FS, d.Path, id)
+	}
+	return nil
+}
+
+// settleMetadata does the same for a metadata directory that holds no logs of ours. The quorum looks after
+// itself: if this fails, the next start checks more.
+func (s *Store) settleMetadata() {
+	for _, d := range s.all {
+		if d.holdsLogs || d.Offline != nil {
+			continue
+		}
+		if err := s.settle(d); err != nil {
+			s.o.Logger.Warn("the boot id cannot be stored", "directory", d.Path, "error", err)
+		}
+	}
+}

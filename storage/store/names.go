@@ -1,0 +1,66 @@
+package store
+
+import (
+	"fmt"
+	"regexp"
+
+	"ottla/protocol"
+)
+
+// nameKind is what a directory in a log directory is, by its name.
+type nameKind int8
+
+const (
+	namePartition nameKind = iota
+	nameDeleted            // renamed for deletion
+	nameAside              // a stray partition, or the future home of one that moves: not ours to touch
+	nameIgnored            // belongs to someone else who is known
+	nameUnknown
+)
+
+// remoteCacheDir is where Apache Kafka keeps indexes of remote segments.
+const remoteCacheDir = "remote-log-index-cache"
+
+const (
+	deleteSuffix = "-delete"
+	straySuffix  = "-stray"
+	// maxNameBytes is what file systems allow for one name.
+	maxNameBytes = 255
+)
+
+var (
+	// Kafka's own patterns (LogFileUtils, UnifiedLog): a topic, a partition, a unique id of hex digits.
+	deletedName = regexp.MustCompile(`^\S+-\d+\.[0-9a-f]{32}-delete$`)
+	asideName   = regexp.MustCompile(`^\S+-\d+\.[0-9a-f]{32}-(stray|future)$`)
+	topicName   = regexp.MustCompile(`^[a-zA-Z0-9._-]{1,249}$`)
+)
+
+// classify tells what a directory is. The metadata partition is ignored in every log directory: it is the
+// quorum's.
+func classify(name string) (nameKind, protocol.TopicPartition) {
+	switch {
+	case name == remoteCacheDir || name == metadataPartition.String():
+		return nameIgnored, protocol.TopicPartition{}
+	case deletedName.MatchString(name):
+		return nameDeleted, protocol.TopicPartition{}
+	case asideName.MatchString(name):
+		return nameAside, protocol.TopicPartition{}
+	}
+	tp, err := protocol.ParseTopicPartition(name)
+	valid := err == nil && topicName.MatchString(tp.Topic) && tp.Topic != "." && tp.Topic != ".." &&
+		tp.Topic != protocol.ClusterMetadataTopic
+	if !valid {
+		return nameUnknown, protocol.TopicPartition{}
+	}
+	return namePartition, tp
+}
+
+var metadataPartition = protocol.TopicPartition{Topic: protocol.ClusterMetadataTopic}
+
+// suffixedName is the name of a partition's directory once it is out of use: <topic>-<partition>.<32 hex
+// digits><suffix>, the topic cut where the name would be too long (UnifiedLog.logDirNameWithSuffixCappedLength).
+func suffixedName(tp protocol.TopicPartition, suffix string, random func() uint64) string {
+	id := protocol.NewUUID(random)
+	rest := fmt.Sprintf("-%d.%x%s", tp.Partition, id[:], suffix)
+	return tp.Topic[:min(len(tp.Topic), maxNameBytes-len(rest))] + rest
+}
