@@ -68,14 +68,12 @@ func (l *ackList) fail(r *Replica, why error, answers []func()) []func() {
 	return answers
 }
 
-// answer makes the call that ends the waiting, for when no lock is held.
+// answer makes the call that ends the waiting, for when no lock is held. As in
+// Apache Kafka the offsets are told with an error too: the batch may be there.
 func (a *ack) answer(r *Replica, err error) func() {
 	result := a.result
 	result.Err = err
 	result.CurrentLeader = currentLeader(r.core.View(), err)
-	if protocol.CodeOf(err) == protocol.NotLeaderOrFollower {
-		result.BaseOffset, result.LastOffset = protocol.NoOffset, protocol.NoOffset
-	}
 	r.manager.timers.remove(&a.timer)
 	return func() { a.done(result) }
 }

@@ -52,11 +52,12 @@ func (r *Replica) prepare(now time.Time, req *AppendRequest, a *pendingAppend) e
 	if err := checkSize(options, batch.Size()); err != nil {
 		return err
 	}
-	info, err := record.Validate(batch, r.validation(now, req, options))
+	validation := r.validation(now, req, options)
+	info, err := record.Validate(batch, validation)
 	if err != nil {
 		return err
 	}
-	converted, err := r.convert(batch, info, options)
+	converted, err := r.convert(batch, options)
 	if err != nil {
 		return err
 	}
@@ -67,6 +68,9 @@ func (r *Replica) prepare(now time.Time, req *AppendRequest, a *pendingAppend) e
 		if err := checkSize(options, batch.Size()); err != nil {
 			return err
 		}
+	}
+	if validation.TimestampType == record.CreateTime {
+		batch.SetMaxTimestamp(record.CreateTime, info.MaxTimestamp) // the other kind is stamped by the log
 	}
 	a.entry = log.Entry{Batch: batch, Info: info, Origin: req.Origin, TransactionVersion: req.TransactionVersion}
 	return nil
@@ -94,6 +98,7 @@ func (r *Replica) validation(now time.Time, req *AppendRequest, options *log.Opt
 		BeforeMaxMs:     options.TimestampBeforeMax.Milliseconds(),
 		AfterMaxMs:      options.TimestampAfterMax.Milliseconds(),
 		MaxDecompressed: r.manager.options.MaxDecompressed,
+		MaxRecordBytes:  r.manager.options.MaxRecordBytes,
 		Pool:            r.manager.options.Pool,
 		Origin:          record.FromCoordinator,
 		AllowZstd:       true,
@@ -107,17 +112,13 @@ func (r *Replica) validation(now time.Time, req *AppendRequest, options *log.Opt
 	return v
 }
 
-// convert rebuilds a batch whose codec is not the topic's, or that must be
-// rebuilt for another reason. Control batches stay as they are. Nil: no need.
-func (r *Replica) convert(batch record.Batch, info record.Info, options *log.Options) (record.Batch, error) {
-	target, level := batch.Codec(), 0
-	if !options.ProducerCompression && !batch.IsControl() {
-		target, level = options.Compression, options.CompressionLevel
-	}
-	if target == batch.Codec() && !info.Rebuild {
+// convert rebuilds a batch whose codec is not the topic's. Control batches stay
+// as they are. Nil: no need.
+func (r *Replica) convert(batch record.Batch, options *log.Options) (record.Batch, error) {
+	if options.ProducerCompression || batch.IsControl() || options.Compression == batch.Codec() {
 		return nil, nil
 	}
-	return record.Recompress(batch, target, level, r.manager.options.Pool, r.manager.options.MaxDecompressed)
+	return record.Recompress(batch, options.Compression, options.CompressionLevel, r.manager.options.Pool, r.manager.options.MaxDecompressed)
 }
 
 // pendingAppend is a batch on its way through the hand-over queue.

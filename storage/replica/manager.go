@@ -26,6 +26,7 @@ type Options struct {
 	LagTimeMax         time.Duration // replica.lag.time.max.ms; 30 s
 	CheckpointInterval time.Duration // replica.high.watermark.checkpoint.interval.ms; 5 s
 	MaxDecompressed    int           // bytes that a client's batch may expand to; 1 GiB
+	MaxRecordBytes     int           // max.decompressed.message.bytes, of one record; 0 is Kafka's default
 	QueueBatches       int           // batches waiting for one partition before readers are held; 1,000
 	QueueBytes         int           // the same in bytes; 16 MiB
 	MaxFetchWaiters    int           // long polls at a time on the node; beyond it a fetch does not wait; 100,000
@@ -36,7 +37,8 @@ type Options struct {
 	// Brokers is the metadata's view of brokers, for the ISR. nil: all alive.
 	Brokers partition.Brokers
 	// AlterPartition sends a wish for another ISR to the controller and calls
-	// answer once, later. nil: the ISR never changes by itself.
+	// answer once, later; it pauses before it sends a wish that failed again. nil:
+	// the ISR never changes by itself.
 	AlterPartition func(tp protocol.TopicPartition, wish *partition.AlterPartition, answer func(now time.Time, result partition.AlterResult))
 	// Workers runs a task elsewhere: a hand-over queue that does not run dry, a
 	// checkpoint. nil: inline.

@@ -45,8 +45,8 @@ func leaderOnly(req *FetchRequest) bool {
 }
 
 // read answers one partition of a fetch with what is there now: whole batches up
-// to maxBytes, the first even beyond if atLeastOne. exact readers get a region;
-// the caller releases it.
+// to maxBytes, the first even beyond if atLeastOne. The caller releases the
+// region.
 func (r *Replica) read(req *FetchRequest, part *FetchPartition, at position, maxBytes int, atLeastOne bool) FetchResult {
 	result, err := r.tryRead(req, part, at, maxBytes, atLeastOne)
 	if err != nil {
@@ -89,7 +89,7 @@ func (r *Replica) tryRead(req *FetchRequest, part *FetchPartition, at position, 
 	if req.ReadCommitted && req.Replica == Consumer {
 		result.Aborted = []wire.AbortedTransaction{}
 	}
-	if part.Offset >= at.bound {
+	if part.Offset >= at.bound || maxBytes == 0 && !atLeastOne {
 		return result, nil
 	}
 	return r.readRecords(req, part, at, maxBytes, atLeastOne, result)
