@@ -1,6 +1,8 @@
 package metadata
 
 import (
+	"cmp"
+	"encoding/binary"
 	"slices"
 
 	"ottla/protocol"
@@ -101,14 +103,18 @@ func newBroker(record *schema.RegisterBrokerRecord) *Broker {
 	return broker
 }
 
-// sortedDirectories orders directories as Kafka's registration does, which
-// compares and searches them; null stays null.
+// sortedDirectories orders directories as Kafka's registration does, which takes
+// a UUID for two signed numbers.
 func sortedDirectories(directories []protocol.DirectoryID) []protocol.DirectoryID {
 	if len(directories) < 2 {
 		return directories
 	}
 	sorted := slices.Clone(directories)
-	slices.SortFunc(sorted, compareUUID)
+	slices.SortFunc(sorted, func(a, b protocol.DirectoryID) int {
+		return cmp.Or(
+			cmp.Compare(int64(binary.BigEndian.Uint64(a[:8])), int64(binary.BigEndian.Uint64(b[:8]))),
+			cmp.Compare(int64(binary.BigEndian.Uint64(a[8:])), int64(binary.BigEndian.Uint64(b[8:]))))
+	})
 	return sorted
 }
 
