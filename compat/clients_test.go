@@ -1,0 +1,106 @@
+//go:build compat
+
+package compat
+
+import (
+	"slices"
+	"testing"
+
+	"ottla/compat/driver"
+	"ottla/compat/franz"
+	"ottla/compat/harness"
+	"ottla/compat/kcat"
+	"ottla/compat/scenario"
+	"ottla/compat/suite"
+)
+
+// TestClients runs every scenario with every client that takes part in it, on one node; then those in which the node restarts.
+func TestClients(t *testing.T) {
+	need(t, "kcat", "python")
+	node := startNode(t, "clients", nil)
+	clients := openClients(t, node)
+	results := suite.NewResults("clients", serverName(node.Kind()), "compat/run.sh clients")
+	list, restarts := scenario.List(), scenario.Restarts()
+	results.AddRows(scenario.Names(list)...)
+	for _, r := range restarts {
+		results.AddRows(r.Name)
+	}
+	t.Run("all", func(t *testing.T) {
+		for _, client := range clients {
+			t.Run(client.Name(), func(t *testing.T) {
+				t.Parallel()
+				runClient(t, node, client, list, results)
+			})
+		}
+	})
+	for _, r := range restarts {
+		t.Run(r.Name, func(t *testing.T) {
+			harness.Progress("%s", r.Name)
+			r.Run(scenario.Restarting{
+				T: t, Ctx: cellContext(t), Node: node, Clients: clients, Ref: franz.New(node.Addr()),
+				Result: func(client string, failed bool) { results.Add(r.Name, client, failed) },
+			})
+			explain(t, node)
+		})
+	}
+	stopCleanly(t, node)
+	finish(t, results)
+}
+
+// openClients starts what the clients need and returns them in the order of the columns.
+func openClients(t *testing.T, node *harness.Node) []suite.Client {
+	t.Helper()
+	java, err := driver.StartJava(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = java.Close() })
+	python, err := driver.StartPython(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = python.Close() })
+	reference := franz.New(node.Addr())
+	return []suite.Client{
+		franz.New(node.Addr()),
+		kcat.New(node.Addr()),
+		driver.NewClient(python, scenario.Confluent, node.Addr()),
+		driver.NewClient(java, scenario.Java, node.Addr()),
+		driver.NewConsole(java, node.Addr(), reference),
+	}
+}
+
+// runClient runs the column of one client.
+func runClient(t *testing.T, node *harness.Node, client suite.Client, list []scenario.Scenario, results *suite.Results) {
+	for _, s := range list {
+		if !slices.Contains(s.Clients, client.Name()) {
+			continue
+		}
+		passed := t.Run(s.Name, func(t *testing.T) {
+			defer explain(t, node)
+			s.Run(&scenario.T{TB: t, Ctx: cellContext(t), Client: client, Ref: franz.New(node.Addr()), Node: node, Name: s.Name})
+		})
+		results.Add(s.Name, client.Name(), !passed)
+		word := suite.Pass
+		if !passed {
+			word = suite.Fail
+		}
+		harness.Progress("%s  %s with %s", word, s.Name, client.Name())
+	}
+}
+
+// stopCleanly ends the node by SIGTERM and checks the exit code: 143 of a JVM, 0 of Ottla.
+func stopCleanly(t *testing.T, node *harness.Node) {
+	t.Helper()
+	code, err := node.Stop()
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := 0
+	if node.Kind() == harness.Kafka {
+		want = 143
+	}
+	if code != want {
+		t.Errorf("exit code after SIGTERM is %d, want %d\n%s", code, want, node.LogTail(15))
+	}
+}

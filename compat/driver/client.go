@@ -1,0 +1,112 @@
+package driver
+
+import (
+	"context"
+	"encoding/json"
+
+	"ottla/compat/suite"
+)
+
+// Client is the client library behind a driver process, speaking to one address.
+type Client struct {
+	process *Process
+	name    string
+	addr    string
+}
+
+// NewClient returns a client under the given column name. The process is shared and not closed by it.
+func NewClient(p *Process, name, addr string) *Client { return &Client{p, name, addr} }
+
+// Name is the column's name.
+func (c *Client) Name() string { return c.name }
+
+// Close does nothing: the process belongs to whoever started it.
+func (c *Client) Close() error { return nil }
+
+// args are the fields of an options struct and more, with the address.
+func (c *Client) args(options any, more ...any) map[string]any {
+	args := map[string]any{}
+	if options != nil {
+		data, err := json.Marshal(options)
+		if err == nil {
+			err = json.Unmarshal(data, &args)
+		}
+		if err != nil {
+			panic("options that are no JSON object: " + err.Error())
+		}
+	}
+	for i := 0; i < len(more); i += 2 {
+		args[more[i].(string)] = more[i+1]
+	}
+	args["bootstrap"] = c.addr
+	return args
+}
+
+func call[T any](ctx context.Context, c *Client, op string, args map[string]any) (T, error) {
+	var result T
+	err := c.process.call(ctx, op, args, &result, nil, nil)
+	return result, err
+}
+
+// Produce sends the records and waits for all acknowledgements.
+func (c *Client) Produce(ctx context.Context, o suite.ProduceOptions, records []suite.Record) ([]suite.Ack, error) {
+	return call[[]suite.Ack](ctx, c, "produce", c.args(o, "records", records))
+}
+
+// Stream produces until stop is closed.
+func (c *Client) Stream(ctx context.Context, o suite.StreamOptions, stop <-chan struct{}) ([]suite.Ack, error) {
+	var acks []suite.Ack
+	err := c.process.call(ctx, "stream", c.args(o), &acks, o.OnAck, stop)
+	return acks, err
+}
+
+// Consume reads as told by the options.
+func (c *Client) Consume(ctx context.Context, o suite.ConsumeOptions) ([]suite.Record, error) {
+	var records []suite.Record
+	err := c.process.call(ctx, "consume", c.args(o), &records, o.OnRecord, nil)
+	return records, err
+}
+
+// ListOffset asks for the offset at a timestamp or at one of the special values.
+func (c *Client) ListOffset(ctx context.Context, topic string, partition int32, at int64) (int64, int64, error) {
+	r, err := call[struct{ Offset, Timestamp int64 }](ctx, c, "list_offset", c.args(nil, "topic", topic, "partition", partition, "at", at))
+	return r.Offset, r.Timestamp, err
+}
+
+// CreateTopic creates a topic with one replica a partition.
+func (c *Client) CreateTopic(ctx context.Context, topic string, partitions int, configs map[string]string) error {
+	_, err := call[any](ctx, c, "create_topic", c.args(nil, "topic", topic, "partitions", partitions, "configs", configs))
+	return err
+}
+
+// DeleteTopic deletes a topic.
+func (c *Client) DeleteTopic(ctx context.Context, topic string) error {
+	_, err := call[any](ctx, c, "delete_topic", c.args(nil, "topic", topic))
+	return err
+}
+
+// CreatePartitions raises the number of partitions to total.
+func (c *Client) CreatePartitions(ctx context.Context, topic string, total int) error {
+	_, err := call[any](ctx, c, "create_partitions", c.args(nil, "topic", topic, "total", total))
+	return err
+}
+
+// Partitions counts the partitions and fails if one has no leader.
+func (c *Client) Partitions(ctx context.Context, topic string) (int, error) {
+	return call[int](ctx, c, "partitions", c.args(nil, "topic", topic))
+}
+
+// Topics lists the names of all topics that are not internal.
+func (c *Client) Topics(ctx context.Context) ([]string, error) {
+	return call[[]string](ctx, c, "topics", c.args(nil))
+}
+
+// TopicConfigs reads a topic's configuration.
+func (c *Client) TopicConfigs(ctx context.Context, topic string) (map[string]string, error) {
+	return call[map[string]string](ctx, c, "topic_configs", c.args(nil, "topic", topic))
+}
+
+// DeleteRecords deletes what lies before an offset; Latest means all.
+func (c *Client) DeleteRecords(ctx context.Context, topic string, partition int32, before int64) (int64, error) {
+	return call[int64](ctx, c, "delete_records", c.args(nil, "topic", topic, "partition", partition, "before", before))
+}

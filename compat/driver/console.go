@@ -1,0 +1,180 @@
+package driver
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"ottla/compat/suite"
+)
+
+// Console is ConsoleProducer and ConsoleConsumer as a client. Keys and headers travel as text; the console producer sends to
+// the partitions that its partitioner picks, so topics of its scenarios have one partition, and it tells no offsets.
+type Console struct {
+	process *Process
+	addr    string
+	// ends finds the end offset of a partition: the console consumer can only stop after a number of records.
+	ends suite.OffsetLister
+}
+
+// NewConsole returns the console tools as a client.
+func NewConsole(p *Process, addr string, ends suite.OffsetLister) *Console {
+	return &Console{p, addr, ends}
+}
+
+// Name is the column's name.
+func (c *Console) Name() string { return "console" }
+
+// Close does nothing: the process belongs to whoever started it.
+func (c *Console) Close() error { return nil }
+
+// nullText stands for null on the console.
+const nullText = "<null>"
+
+func text(b []byte) string {
+	if b == nil {
+		return nullText
+	}
+	return string(b)
+}
+
+// Produce runs ConsoleProducer with the records on its standard input.
+func (c *Console) Produce(ctx context.Context, o suite.ProduceOptions, records []suite.Record) ([]suite.Ack, error) {
+	args := []string{
+		"--bootstrap-server", c.addr, "--topic", o.Topic,
+		"--reader-property", "parse.key=true", "--reader-property", "parse.headers=true",
+		"--reader-property", "null.marker=" + nullText,
+		"--command-property", "linger.ms=" + strconv.Itoa(o.LingerMs),
+		"--command-property", "enable.idempotence=" + strconv.FormatBool(o.Idempotent),
+	}
+	if o.Codec != "" {
+		args = append(args, "--compression-codec", o.Codec)
+	}
+	if o.Acks != "" {
+		args = append(args, "--request-required-acks", o.Acks)
+	}
+	if o.BatchBytes > 0 {
+		args = append(args, "--max-partition-memory-bytes", strconv.Itoa(o.BatchBytes))
+	}
+	if o.MaxRequestBytes > 0 {
+		args = append(args, "--command-property", "max.request.size="+strconv.Itoa(o.MaxRequestBytes))
+	}
+	if o.OneByOne {
+		args = append(args, "--sync")
+	}
+	var input strings.Builder
+	for _, r := range records {
+		var headers []string
+		for _, h := range r.Headers {
+			headers = append(headers, h.Key+":"+text(h.Value))
+		}
+		fmt.Fprintf(&input, "%s\t%s\t%s\n", strings.Join(headers, ","), text(r.Key), text(r.Value))
+	}
+	result, err := c.process.Tool(ctx, "ConsoleProducer", input.String(), args...)
+	if err != nil {
+		return nil, err
+	}
+	ack := suite.Ack{Offset: -1, Timestamp: -1}
+	if strings.Contains(result.Stderr, "RecordTooLargeException") {
+		ack.Err = "MESSAGE_TOO_LARGE"
+	} else if result.Exit != 0 || strings.Contains(result.Stderr, "ERROR") {
+		return nil, fmt.Errorf("ConsoleProducer: %s", result)
+	}
+	return slices.Repeat([]suite.Ack{ack}, len(records)), nil
+}
+
+// Consume runs ConsoleConsumer on each partition for as many records as there are up to the end.
+func (c *Console) Consume(ctx context.Context, o suite.ConsumeOptions) ([]suite.Record, error) {
+	var all []suite.Record
+	for _, partition := range slices.Sorted(maps.Keys(o.From)) {
+		from, count := o.From[partition], o.Count
+		if count == 0 {
+			end, _, err := c.ends.ListOffset(ctx, o.Topic, partition, suite.Latest)
+			if err != nil {
+				return nil, err
+			}
+			start, _, err := c.ends.ListOffset(ctx, o.Topic, partition, suite.Earliest)
+			if err != nil {
+				return nil, err
+			}
+			if count = int(end - max(from, start)); count <= 0 || from == suite.Latest {
+				continue
+			}
+		}
+		records, err := c.consumePartition(ctx, o, partition, from, count)
+		if err != nil {
+			return all, err
+		}
+		all = append(all, records...)
+	}
+	return all, nil
+}
+
+func (c *Console) consumePartition(ctx context.Context, o suite.ConsumeOptions, partition int32, from int64, count int) ([]suite.Record, error) {
+	start := strconv.FormatInt(from, 10)
+	switch from {
+	case suite.Earliest:
+		start = "earliest"
+	case suite.Latest:
+		start = "latest"
+	}
+	args := []string{
+		"--bootstrap-server", c.addr, "--topic", o.Topic, "--partition", strconv.Itoa(int(partition)), "--offset", start,
+		"--max-messages", strconv.Itoa(count),
+	}
+	for _, what := range []string{"timestamp", "partition", "offset", "key", "headers"} {
+		args = append(args, "--formatter-property", "print."+what+"=true")
+	}
+	args = append(args, "--formatter-property", "null.literal="+nullText)
+	if o.ReadCommitted {
+		args = append(args, "--isolation-level", "read_committed")
+	}
+	result, err := c.process.Tool(ctx, "consumer.ConsoleConsumer", "", args...)
+	if err != nil {
+		return nil, err
+	}
+	if result.Exit != 0 {
+		return nil, fmt.Errorf("ConsoleConsumer: %s", result)
+	}
+	var records []suite.Record
+	for line := range strings.Lines(result.Stdout) {
+		r, err := parseConsole(strings.TrimSuffix(line, "\n"))
+		if err != nil {
+			return records, err
+		}
+		records = append(records, r)
+	}
+	return records, nil
+}
+
+// parseConsole reads one line of the default formatter: CreateTime:N, Partition:N, Offset:N, headers, key, value.
+func parseConsole(line string) (suite.Record, error) {
+	var r suite.Record
+	fields := strings.SplitN(line, "\t", 6)
+	if len(fields) != 6 {
+		return r, fmt.Errorf("ConsoleConsumer printed %q", line)
+	}
+	kind, timestamp, _ := strings.Cut(fields[0], ":")
+	r.LogAppend = kind == "LogAppendTime"
+	if _, err := fmt.Sscanf(fields[1]+" "+fields[2]+" "+timestamp, "Partition:%d Offset:%d %d", &r.Partition, &r.Offset, &r.Timestamp); err != nil {
+		return r, fmt.Errorf("ConsoleConsumer printed %q: %w", line, err)
+	}
+	if fields[3] != "NO_HEADERS" {
+		for pair := range strings.SplitSeq(fields[3], ",") {
+			key, value, _ := strings.Cut(pair, ":")
+			r.Headers = append(r.Headers, suite.Header{Key: key, Value: bytesOf(value)})
+		}
+	}
+	r.Key, r.Value = bytesOf(fields[4]), bytesOf(fields[5])
+	return r, nil
+}
+
+func bytesOf(text string) []byte {
+	if text == nullText {
+		return nil
+	}
+	return []byte(text)
+}

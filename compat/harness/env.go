@@ -1,0 +1,114 @@
+package harness
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"sync"
+)
+
+// KafkaVersion is the version of Apache Kafka that install.sh brings and that the control column was made with.
+const KafkaVersion = "4.4.0"
+
+// Kind says which server a Node runs.
+type Kind string
+
+// The two kinds of server.
+const (
+	Ottla Kind = "ottla"
+	Kafka Kind = "kafka"
+)
+
+// TargetKind is the kind of server under test: OTTLA_COMPAT_TARGET, by default ottla.
+func TargetKind() (Kind, error) {
+	switch k := Kind(os.Getenv("OTTLA_COMPAT_TARGET")); k {
+	case "", Ottla:
+		return Ottla, nil
+	case Kafka:
+		return Kafka, nil
+	default:
+		return "", fmt.Errorf("OTTLA_COMPAT_TARGET=%s: allowed are ottla and kafka", k)
+	}
+}
+
+// Root is the project's top folder: the nearest one above the working directory that holds go.mod.
+var Root = sync.OnceValue(func() string {
+	dir, err := os.Getwd()
+	if err != nil {
+		panic(err)
+	}
+	for {
+		if _, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil {
+			return dir
+		}
+		up := filepath.Dir(dir)
+		if up == dir {
+			panic("compat must run inside the project: no go.mod above the working directory")
+		}
+		dir = up
+	}
+})
+
+// CompatDir is the suite's own folder.
+func CompatDir() string { return filepath.Join(Root(), "compat") }
+
+// Cache is the folder that install.sh fills: OTTLA_CACHE, by default ~/.cache/ottla.
+func Cache() string {
+	if dir := os.Getenv("OTTLA_CACHE"); dir != "" {
+		return dir
+	}
+	return filepath.Join(os.Getenv("HOME"), ".cache", "ottla")
+}
+
+// KafkaClassPath is the class path with Apache Kafka's jars and the suite's own driver.
+func KafkaClassPath() string {
+	return filepath.Join(Cache(), "kafka", "*") + string(os.PathListSeparator) + filepath.Join(Cache(), "driver")
+}
+
+// Python is the interpreter of the venv with confluent-kafka.
+func Python() string { return filepath.Join(Cache(), "venv", "bin", "python") }
+
+// OttlaBinary is the server under test: OTTLA_COMPAT_BINARY, by default bin/ottla of the project.
+func OttlaBinary() string {
+	if path := os.Getenv("OTTLA_COMPAT_BINARY"); path != "" {
+		return path
+	}
+	return filepath.Join(Root(), "bin", "ottla")
+}
+
+// CheckInstalled says what is missing for the named programs (java, kcat, python, ottla), all of it in one error, or nil.
+// There is no way to go on without: a missing client is a failure, never a skipped test.
+func CheckInstalled(programs ...string) error {
+	var missing []error
+	for _, p := range programs {
+		var err error
+		switch p {
+		case "java":
+			if _, err = exec.LookPath("java"); err == nil {
+				_, err = os.Stat(filepath.Join(Cache(), "driver.stamp"))
+			}
+		case "kcat":
+			_, err = exec.LookPath("kcat")
+		case "python":
+			_, err = os.Stat(Python())
+		case "ottla":
+			_, err = os.Stat(OttlaBinary())
+		default:
+			err = errors.New("unknown program")
+		}
+		if err != nil {
+			missing = append(missing, fmt.Errorf("%s is missing: %w", p, err))
+		}
+	}
+	if len(missing) == 0 {
+		return nil
+	}
+	return fmt.Errorf("run `make build` and `compat/run.sh install` first: %w", errors.Join(missing...))
+}
+
+// Progress prints one line of progress, at once, also while `go test` holds back the output of tests.
+func Progress(format string, args ...any) {
+	fmt.Fprintf(os.Stderr, "compat: "+format+"\n", args...)
+}

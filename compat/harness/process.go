@@ -1,0 +1,97 @@
+package harness
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+	"syscall"
+)
+
+// Process is one program that was started, with its output in a file.
+type Process struct {
+	Name    string
+	LogPath string
+
+	cmd  *exec.Cmd
+	done chan struct{}
+}
+
+// StartProcess starts argv with standard output and error appended to logPath. The process gets a process group of its
+// own, so that a Ctrl-C at the terminal reaches only the test, which then ends it.
+func StartProcess(name, logPath string, env []string, argv ...string) (*Process, error) {
+	out, err := os.OpenFile(logPath, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
+	if err != nil {
+		return nil, fmt.Errorf("log of %s: %w", name, err)
+	}
+	defer out.Close()
+	cmd := exec.Command(argv[0], argv[1:]...)
+	cmd.Stdout, cmd.Stderr = out, out
+	cmd.Env = append(os.Environ(), env...)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	if err := cmd.Start(); err != nil {
+		return nil, fmt.Errorf("start %s: %w", name, err)
+	}
+	RecordPid(cmd.Process.Pid)
+	p := &Process{Name: name, LogPath: logPath, cmd: cmd, done: make(chan struct{})}
+	go func() {
+		_ = cmd.Wait() // the exit status is read from ProcessState
+		close(p.done)
+	}()
+	return p, nil
+}
+
+// RecordPid appends a process id to the file named by OTTLA_COMPAT_PIDS, if set: run.sh ends those that are left when the
+// test program itself was ended half-way.
+func RecordPid(pid int) {
+	path := os.Getenv("OTTLA_COMPAT_PIDS")
+	if path == "" {
+		return
+	}
+	if f, err := os.OpenFile(path, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644); err == nil {
+		fmt.Fprintln(f, pid)
+		_ = f.Close()
+	}
+}
+
+// Pid is the process id.
+func (p *Process) Pid() int { return p.cmd.Process.Pid }
+
+// Done is closed when the process has ended.
+func (p *Process) Done() <-chan struct{} { return p.done }
+
+// Signal sends a signal to exactly this process.
+func (p *Process) Signal(s syscall.Signal) error {
+	select {
+	case <-p.done:
+		return fmt.Errorf("%s has already ended: %w", p.Name, os.ErrProcessDone)
+	default:
+	}
+	return p.cmd.Process.Signal(s)
+}
+
+// Wait waits for the end and returns the exit code; 128+n after signal n, as a shell says it.
+func (p *Process) Wait() int {
+	<-p.done
+	state := p.cmd.ProcessState
+	if ws, ok := state.Sys().(syscall.WaitStatus); ok && ws.Signaled() {
+		return 128 + int(ws.Signal())
+	}
+	return state.ExitCode()
+}
+
+// LogTail returns the last n lines of the process's log.
+func (p *Process) LogTail(n int) string { return Tail(p.LogPath, n) }
+
+// Tail returns the last n lines of a file, or the error text of reading it.
+func Tail(path string, n int) string {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return err.Error()
+	}
+	lines := strings.Split(strings.TrimRight(string(data), "\n"), "\n")
+	if len(lines) > n {
+		lines = lines[len(lines)-n:]
+	}
+	return strings.Join(lines, "\n")
+}

@@ -1,0 +1,105 @@
+#!/usr/bin/env bash
+# Installs what the compatibility suite needs, and says what it does:
+#   kcat, a JDK (17 or newer), maven, python3-venv      Debian packages, only where missing, only as root
+#   Apache Kafka 4.4.0 (broker, tools, Java clients)     Maven Central, by compat/pom.xml, into the cache
+#   confluent-kafka                                      PyPI, by compat/python/requirements.txt, into a venv in the cache
+#   the Java driver of the suite                         compiled from compat/java/ into the cache
+#
+# The cache is ${OTTLA_CACHE:-$HOME/.cache/ottla}. Running it again does nothing: each step leaves a stamp that holds the
+# checksum of what it was made from. `install.sh --java-only` does what the tools need and leaves out Python and kcat.
+set -euo pipefail
+
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+cache=${OTTLA_CACHE:-$HOME/.cache/ottla}
+mkdir -p "$cache"
+
+say() { printf 'compat/install: %s\n' "$*"; }
+die() { printf 'compat/install: %s\n' "$*" >&2; exit 1; }
+
+# One installation at a time: several make targets may call this script together.
+exec 9>"$cache/.install.lock"
+flock 9
+
+checksum() { cat "$@" | sha256sum | cut -c1-16; }
+
+# stamped NAME SUM: whether step NAME was already done from sources with checksum SUM.
+stamped() { [ -f "$cache/$1.stamp" ] && [ "$(cat "$cache/$1.stamp")" = "$2" ]; }
+
+jdk_ok() {
+  command -v javac >/dev/null && command -v java >/dev/null || return 1
+  local version
+  version=$(javac -version 2>&1 | sed -n 's/^javac \([0-9]*\).*/\1/p')
+  [ "${version:-0}" -ge 17 ]
+}
+
+venv_ok() { python3 -c 'import venv, ensurepip' >/dev/null 2>&1; }
+
+install_packages() {
+  local missing=()
+  command -v kcat >/dev/null || missing+=(kcat)
+  jdk_ok || missing+=(default-jdk-headless)
+  command -v mvn >/dev/null || missing+=(maven)
+  venv_ok || missing+=(python3 python3-venv)
+  [ ${#missing[@]} -gt 0 ] || return 0
+  command -v apt-get >/dev/null || die "missing: ${missing[*]}. This is no Debian system: install their equivalents by hand, then run this again."
+  [ "$(id -u)" = 0 ] || die "missing: ${missing[*]}. Run once as root:  apt-get update && apt-get install -y ${missing[*]}"
+  say "apt-get install ${missing[*]}"
+  export DEBIAN_FRONTEND=noninteractive
+  apt-get -q update >"$cache/apt.log" 2>&1 || say "apt-get update failed (see $cache/apt.log); trying with the lists that are here"
+  apt-get -q install -y --no-install-recommends "${missing[@]}" >>"$cache/apt.log" 2>&1 || {
+    tail -20 "$cache/apt.log" >&2
+    die "apt-get could not install ${missing[*]}"
+  }
+  jdk_ok || die "the JDK found is older than 17, which Apache Kafka 4.4.0 needs"
+}
+
+# install_jars copies Kafka's jars. They are put aside first, so that a broken download never looks finished.
+install_jars() {
+  local sum
+  sum=$(checksum "$here/pom.xml")
+  stamped kafka "$sum" && return 0
+  say "Apache Kafka 4.4.0 from Maven Central into $cache/kafka (130 MB)"
+  rm -rf "$cache/kafka" "$cache/kafka.part"
+  mvn -q -B -f "$here/pom.xml" dependency:copy-dependencies -DoutputDirectory="$cache/kafka.part" >"$cache/mvn.log" 2>&1 || {
+    tail -20 "$cache/mvn.log" >&2
+    die "mvn could not fetch the jars named in compat/pom.xml"
+  }
+  mv "$cache/kafka.part" "$cache/kafka"
+  echo "$sum" >"$cache/kafka.stamp"
+}
+
+install_driver() {
+  local sum
+  sum=$(checksum "$here/pom.xml" "$here"/java/*.java)
+  stamped driver "$sum" && return 0
+  say "compiling compat/java into $cache/driver"
+  rm -rf "$cache/driver" "$cache/driver.part"
+  mkdir -p "$cache/driver.part"
+  javac -nowarn -d "$cache/driver.part" -cp "$cache/kafka/*" "$here"/java/*.java
+  mv "$cache/driver.part" "$cache/driver"
+  echo "$sum" >"$cache/driver.stamp"
+}
+
+install_venv() {
+  local sum
+  sum=$(checksum "$here/python/requirements.txt")
+  stamped venv "$sum" && return 0
+  say "confluent-kafka from PyPI into $cache/venv"
+  rm -rf "$cache/venv"
+  python3 -m venv "$cache/venv"
+  "$cache/venv/bin/pip" install -q --disable-pip-version-check -r "$here/python/requirements.txt" >"$cache/pip.log" 2>&1 || {
+    tail -20 "$cache/pip.log" >&2
+    die "pip could not install compat/python/requirements.txt"
+  }
+  echo "$sum" >"$cache/venv.stamp"
+}
+
+if [ "${1:-}" = --java-only ]; then
+  jdk_ok && command -v mvn >/dev/null || install_packages
+else
+  install_packages
+  install_venv
+fi
+install_jars
+install_driver
+say "ready in $cache"

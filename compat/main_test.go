@@ -1,0 +1,104 @@
+//go:build compat
+
+package compat
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"ottla/compat/harness"
+	"ottla/compat/suite"
+)
+
+// cellLimit ends a cell that hangs. No cell comes near it.
+const cellLimit = 3 * time.Minute
+
+// target is the kind of server under test; a bad setting fails the test.
+func target(t *testing.T) harness.Kind {
+	t.Helper()
+	kind, err := harness.TargetKind()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return kind
+}
+
+// need fails the test when a program is missing: nothing is ever skipped.
+func need(t *testing.T, programs ...string) {
+	t.Helper()
+	programs = append(programs, "java")
+	if target(t) == harness.Ottla {
+		programs = append(programs, "ottla")
+	}
+	if err := harness.CheckInstalled(programs...); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// startNode starts a node of the target kind in a temporary directory; it is ended with the test.
+func startNode(t *testing.T, name string, properties map[string]string) *harness.Node {
+	t.Helper()
+	return startNodeIn(t, harness.Options{Kind: target(t), Name: name, Dir: t.TempDir(), Properties: properties})
+}
+
+func startNodeIn(t *testing.T, o harness.Options) *harness.Node {
+	t.Helper()
+	node, err := harness.NewNode(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(node.Close)
+	if _, err := node.Start(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	return node
+}
+
+// explain prints the server's last log lines under a failed test.
+func explain(t *testing.T, node *harness.Node) {
+	if t.Failed() {
+		t.Logf("last log lines of %s (%s):\n%s", filepath.Base(node.LogPath()), node.Kind(), node.LogTail(15))
+	}
+}
+
+// cellContext is the context of one cell.
+func cellContext(t *testing.T) context.Context {
+	ctx, cancel := context.WithTimeout(context.Background(), cellLimit)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+// finish writes the results of a part and prints the table, with the control column beside it when there is one. OTTLA_COMPAT_ONLY
+// (a part of the cells was run) writes no file.
+func finish(t *testing.T, results *suite.Results) {
+	t.Helper()
+	var control *suite.Results
+	recorded := filepath.Join(harness.Root(), "testdata", "control", results.Part+".json")
+	if target(t) == harness.Ottla {
+		var err error
+		if control, err = suite.ReadResults(recorded); err != nil {
+			t.Errorf("the control column is missing (make control records it): %v", err)
+		}
+	}
+	table := results.Table(control)
+	harness.Progress("results of %s\n\n%s", results.Part, table)
+	if dir := os.Getenv("OTTLA_COMPAT_RESULTS"); dir != "" {
+		if err := results.Write(filepath.Join(dir, results.Part+".json")); err != nil {
+			t.Error(err)
+		}
+		if err := os.WriteFile(filepath.Join(dir, results.Part+".txt"), []byte(table), 0o644); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// serverName is the heading of the results.
+func serverName(kind harness.Kind) string {
+	if kind == harness.Kafka {
+		return "Apache Kafka " + harness.KafkaVersion
+	}
+	return "Ottla"
+}

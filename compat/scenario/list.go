@@ -1,0 +1,52 @@
+package scenario
+
+import "slices"
+
+// The clients, by their names in the table.
+const (
+	Franz     = "franz-go"
+	Kcat      = "kcat"
+	Confluent = "confluent-kafka"
+	Java      = "java"
+	Console   = "console"
+)
+
+// Clients are all columns.
+var Clients = []string{Franz, Kcat, Confluent, Java, Console}
+
+// Scenario is one row.
+type Scenario struct {
+	Name    string
+	What    string
+	Clients []string
+	Run     func(*T)
+}
+
+var (
+	everyone  = Clients
+	noLz4     = []string{Franz, Java, Console} // librdkafka's lz4 comes with groups
+	libraries = []string{Franz, Confluent, Java}
+	streamers = []string{Franz, Kcat, Confluent, Java}
+)
+
+// List is every scenario that runs while the node stays up.
+func List() []Scenario {
+	list := slices.Concat(codecs(), records(), producing(), reading(), topics())
+	for i, s := range list {
+		for _, earlier := range list[:i] {
+			if earlier.Name == s.Name {
+				panic("two scenarios are called " + s.Name)
+			}
+		}
+	}
+	return list
+}
+
+// Names are the names of scenarios, in order.
+func Names(list []Scenario) []string {
+	names := make([]string, len(list))
+	for i, s := range list {
+		names[i] = s.Name
+	}
+	return names
+}
