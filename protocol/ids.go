@@ -55,9 +55,9 @@ var (
 	ZeroUUID        = UUID{}
 	MetadataTopicID = TopicID{15: 1} // __cluster_metadata: AAAAAAAAAAAAAAAAAAAAAQ
 
-	DirectoryUnassigned = DirectoryID{}      // not yet known to the controller
-	DirectoryLost       = DirectoryID{15: 1} // was in a directory that failed
-	DirectoryMigrating  = DirectoryID{15: 2} // older brokers, no directory ids
+	DirectoryMigrating  = DirectoryID{}      // before directory ids existed (KIP-858)
+	DirectoryUnassigned = DirectoryID{15: 1} // not yet known to the controller
+	DirectoryLost       = DirectoryID{15: 2} // was in a directory that failed
 )
 
 // NewUUID makes a random UUID out of two random words, avoiding the reserved

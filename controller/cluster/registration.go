@@ -1,0 +1,172 @@
+package cluster
+
+import (
+	"slices"
+
+	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"ottla/controller/machine"
+	"ottla/controller/metadata"
+	"ottla/protocol"
+	"ottla/protocol/schema"
+)
+
+// registerBroker admits a broker, fenced until its first heartbeats. Its epoch
+// is the offset of its record (KIP-631).
+func (c *Controller) registerBroker(turn machine.Turn, req *kmsg.BrokerRegistrationRequest) machine.Result {
+	response := req.ResponseKind().(*kmsg.BrokerRegistrationResponse)
+	response.BrokerEpoch = -1
+	if err := c.checkRegistration(turn, req); err != nil {
+		response.ErrorCode = int16(err.Code)
+		return machine.Result{Reply: response}
+	}
+	id := protocol.NodeID(req.BrokerID)
+	record := schema.NewRegisterBrokerRecord()
+	record.BrokerID, record.IncarnationID = id, req.IncarnationID
+	record.Fenced, record.Rack = true, req.Rack
+	for _, l := range req.Listeners {
+		record.EndPoints = append(record.EndPoints, schema.BrokerEndpoint{Name: l.Name, Host: l.Host, Port: l.Port, SecurityProtocol: l.SecurityProtocol})
+	}
+	for _, f := range req.Features {
+		record.Features = append(record.Features, schema.BrokerFeature{
+			Name: f.Name, MinSupportedVersion: f.MinSupportedVersion, MaxSupportedVersion: f.MaxSupportedVersion,
+		})
+	}
+	if c.image.MetadataVersion().SupportsDirectories() {
+		for _, dir := range req.LogDirs {
+			record.LogDirs = append(record.LogDirs, dir)
+		}
+		slices.SortFunc(record.LogDirs, func(a, b protocol.UUID) int { return slices.Compare(a[:], b[:]) })
+	}
+	var records []schema.MetadataRecord
+	existing := c.image.Broker(id)
+	if existing != nil && existing.IncarnationID == req.IncarnationID {
+		// The same process again, as after a lost reply: it keeps its epoch.
+		record.BrokerEpoch, record.Fenced = existing.Epoch, existing.Fenced
+	} else {
+		if existing != nil {
+			records = c.withoutLeader(id) // what the earlier process led has no leader now
+		}
+		record.BrokerEpoch = protocol.BrokerEpoch(turn.Next) + protocol.BrokerEpoch(len(records))
+	}
+	delete(c.heard, id)
+	response.BrokerEpoch = int64(record.BrokerEpoch)
+	return c.result(response, append(records, record)...)
+}
+
+func (c *Controller) checkRegistration(turn machine.Turn, req *kmsg.BrokerRegistrationRequest) *protocol.Error {
+	if req.ClusterID != c.options.ClusterID {
+		return protocol.Errorf(protocol.InconsistentClusterID, "expected cluster id %s, got %s", c.options.ClusterID, req.ClusterID)
+	}
+	id := protocol.NodeID(req.BrokerID)
+	if existing := c.image.Broker(id); existing != nil && existing.IncarnationID != req.IncarnationID && !existing.InControlledShutdown {
+		if heard, alive := c.heard[id]; alive && turn.Now.Sub(heard) < c.options.SessionTimeout && !c.ownIncarnation(id) {
+			return protocol.Errorf(protocol.DuplicateBrokerRegistration, "another broker %d is alive", id)
+		}
+	}
+	version := c.image.MetadataVersion()
+	if version.SupportsDirectories() {
+		if len(req.LogDirs) == 0 {
+			return protocol.Errorf(protocol.InvalidRegistration, "no log directories")
+		}
+		seen := map[protocol.DirectoryID]bool{}
+		for _, dir := range req.LogDirs {
+			if seen[dir] || reserved(dir) {
+				return protocol.Errorf(protocol.InvalidRegistration, "directory id %s is reserved or named twice", protocol.UUID(dir))
+			}
+			seen[dir] = true
+		}
+	}
+	return c.checkFeatures(req.Features)
+}
+
+// ownIncarnation tells the broker of this very process: where broker and
+// controller share it, its earlier incarnation cannot be alive.
+func (c *Controller) ownIncarnation(id protocol.NodeID) bool { return id == c.options.NodeID }
+
+// reserved tells ids that are never those of a directory (Uuid.RESERVED).
+func reserved(dir protocol.DirectoryID) bool {
+	for _, b := range dir[:15] {
+		if b != 0 {
+			return false
+		}
+	}
+	return dir[15] < 100
+}
+
+// checkFeatures demands that the broker supports every finalized level, except
+// of features that this build does not serve: those are kept for others.
+func (c *Controller) checkFeatures(supported []kmsg.BrokerRegistrationRequestFeature) *protocol.Error {
+	finalized := c.image.Features()
+	ranges := map[string]Range{}
+	for _, f := range supported {
+		ranges[f.Name] = Range{f.MinSupportedVersion, f.MaxSupportedVersion}
+	}
+	if _, ok := ranges[metadata.MetadataVersionFeature]; !ok {
+		return protocol.Errorf(protocol.InvalidRegistration, "the broker does not name %s", metadata.MetadataVersionFeature)
+	}
+	for name, level := range finalized {
+		served, ok := c.options.Features[name]
+		if !ok || level > served.Max {
+			continue
+		}
+		has, ok := ranges[name]
+		if level != 0 && (!ok || level < has.Min || level > has.Max) {
+			return protocol.Errorf(protocol.UnsupportedVersion, "the broker does not support level %d of %s", level, name)
+		}
+	}
+	return nil
+}
+
+func (c *Controller) registerController(req *kmsg.ControllerRegistrationRequest) machine.Result {
+	response := req.ResponseKind().(*kmsg.ControllerRegistrationResponse)
+	if !c.image.MetadataVersion().SupportsControllerRegistration() {
+		response.ErrorCode = int16(protocol.UnsupportedVersion)
+		response.ErrorMessage = kmsg.StringPtr("The current MetadataVersion is too old to support controller registrations.")
+		return machine.Result{Reply: response}
+	}
+	record := schema.NewRegisterControllerRecord()
+	record.ControllerID, record.IncarnationID, record.ZkMigrationReady = protocol.NodeID(req.ControllerID), req.IncarnationID, req.ZkMigrationReady
+	for _, l := range req.Listeners {
+		record.EndPoints = append(record.EndPoints, schema.ControllerEndpoint{Name: l.Name, Host: l.Host, Port: l.Port, SecurityProtocol: l.SecurityProtocol})
+	}
+	for _, f := range req.Features {
+		record.Features = append(record.Features, schema.ControllerFeature{
+			Name: f.Name, MinSupportedVersion: f.MinSupportedVersion, MaxSupportedVersion: f.MaxSupportedVersion,
+		})
+	}
+	return c.result(response, record)
+}
+
+// producerIDBlock is how many ids a broker gets at a time (ProducerIdsBlock).
+const producerIDBlock = 1000
+
+func (c *Controller) allocateProducerIDs(req *kmsg.AllocateProducerIDsRequest) machine.Result {
+	response := req.ResponseKind().(*kmsg.AllocateProducerIDsResponse)
+	if _, err := c.broker(req.BrokerID, req.BrokerEpoch); err != nil {
+		response.ErrorCode = int16(err.Code)
+		return machine.Result{Reply: response}
+	}
+	start := max(c.image.NextProducerID(), 0)
+	if start > 1<<63-1-producerIDBlock {
+		response.ErrorCode = int16(protocol.UnknownServerError)
+		return machine.Result{Reply: response}
+	}
+	record := schema.NewProducerIdsRecord()
+	record.BrokerID, record.BrokerEpoch = protocol.NodeID(req.BrokerID), protocol.BrokerEpoch(req.BrokerEpoch)
+	record.NextProducerID = start + producerIDBlock
+	response.ProducerIDStart, response.ProducerIDLen = int64(start), producerIDBlock
+	return c.result(response, record)
+}
+
+// broker gives a registered broker whose epoch is the one given.
+func (c *Controller) broker(id int32, epoch int64) (*metadata.Broker, *protocol.Error) {
+	broker := c.image.Broker(protocol.NodeID(id))
+	if broker == nil {
+		return nil, protocol.Errorf(protocol.StaleBrokerEpoch, "broker %d is not registered", id)
+	}
+	if int64(broker.Epoch) != epoch {
+		return nil, protocol.Errorf(protocol.StaleBrokerEpoch, "the epoch of broker %d is %d, not %d", id, broker.Epoch, epoch)
+	}
+	return broker, nil
+}
