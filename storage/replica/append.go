@@ -25,7 +25,12 @@ func (m *Manager) Append(now time.Time, req AppendRequest, done func(AppendResul
 		a.refuse(nil, err)
 		return true
 	}
-	if err := r.prepare(now, &req, a); err != nil {
+	batch, err := record.OneBatch(req.Records)
+	if err != nil {
+		a.refuse(nil, err)
+		return true
+	}
+	if err := r.prepare(now, &req, batch, a); err != nil {
 		a.refuse(r, err)
 		return true
 	}
@@ -36,11 +41,7 @@ func (m *Manager) Append(now time.Time, req AppendRequest, done func(AppendResul
 
 // prepare does what needs no lock: it looks at the role, so that the wrong node
 // says so first, and validates the batch.
-func (r *Replica) prepare(now time.Time, req *AppendRequest, a *pendingAppend) error {
-	batch, err := record.OneBatch(req.Records)
-	if err != nil {
-		return err
-	}
+func (r *Replica) prepare(now time.Time, req *AppendRequest, batch record.Batch, a *pendingAppend) error {
 	view := r.view.Load()
 	switch {
 	case view.Role == partition.Offline:

@@ -4,7 +4,6 @@ import (
 	"time"
 
 	"ottla/protocol"
-	"ottla/storage/partition"
 )
 
 // Tick does what is due: answers those whose time is up, looks for followers
@@ -135,44 +134,4 @@ func (m *Manager) Close(now time.Time) error {
 		r.pump(now)
 	}
 	return err
-}
-
-// Description is a replica as the describing APIs and the metrics show it.
-type Description struct {
-	Partition        protocol.TopicPartition
-	View             *partition.View
-	HighWatermark    protocol.Offset
-	LastStableOffset protocol.Offset
-	LogStartOffset   protocol.Offset
-	LogEndOffset     protocol.Offset
-	SizeBytes        int64
-	Segments         int
-}
-
-func (r *Replica) describe() Description {
-	d := Description{Partition: r.tp, View: r.view.Load(), HighWatermark: protocol.Offset(r.highWatermark.Load())}
-	view := r.log.View()
-	d.LastStableOffset = lastStable(d.HighWatermark, view)
-	d.LogStartOffset, d.LogEndOffset = view.LogStartOffset, view.LogEndOffset
-	d.SizeBytes, d.Segments = r.log.Size(), len(r.log.Segments())
-	return d
-}
-
-// Describe tells about one partition.
-func (m *Manager) Describe(tp protocol.TopicPartition) (Description, error) {
-	r, err := m.find(tp, protocol.ZeroUUID)
-	if err != nil {
-		return Description{}, err
-	}
-	return r.describe(), nil
-}
-
-// DescribeAll tells about every partition on this node, by topic and partition.
-func (m *Manager) DescribeAll() []Description {
-	all := m.sorted()
-	descriptions := make([]Description, len(all))
-	for i, r := range all {
-		descriptions[i] = r.describe()
-	}
-	return descriptions
 }

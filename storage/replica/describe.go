@@ -1,0 +1,84 @@
+package replica
+
+import (
+	"ottla/protocol"
+	"ottla/storage/log"
+	"ottla/storage/partition"
+)
+
+// Description is a replica as the describing APIs and the metrics show it.
+type Description struct {
+	Partition        protocol.TopicPartition
+	Directory        protocol.DirectoryID
+	View             *partition.View // role, leader, epochs, ISR; not to be changed
+	HighWatermark    protocol.Offset
+	LastStableOffset protocol.Offset
+	LogStartOffset   protocol.Offset
+	LogEndOffset     protocol.Offset
+	SizeBytes        int64
+	Segments         int
+}
+
+func (r *Replica) describe() Description {
+	d := Description{Partition: r.tp, View: r.view.Load(), HighWatermark: protocol.Offset(r.highWatermark.Load())}
+	view := r.log.View()
+	d.Directory, _ = r.manager.options.Store.DirectoryOf(r.tp)
+	d.LastStableOffset = lastStable(d.HighWatermark, view)
+	d.LogStartOffset, d.LogEndOffset = view.LogStartOffset, view.LogEndOffset
+	d.SizeBytes, d.Segments = r.log.Size(), len(r.log.Segments())
+	return d
+}
+
+// Describe tells about one partition. The errors are those of a request for a
+// partition that is not here.
+func (m *Manager) Describe(tp protocol.TopicPartition) (Description, error) {
+	r, err := m.find(tp, protocol.ZeroUUID)
+	if err != nil {
+		return Description{}, err
+	}
+	return r.describe(), nil
+}
+
+// DescribeAll tells about every partition on this node, by topic and partition.
+func (m *Manager) DescribeAll() []Description {
+	all := m.sorted()
+	descriptions := make([]Description, len(all))
+	for i, r := range all {
+		descriptions[i] = r.describe()
+	}
+	return descriptions
+}
+
+// HighWatermark is the offset below which records of a partition are committed.
+func (m *Manager) HighWatermark(tp protocol.TopicPartition) (protocol.Offset, error) {
+	r, err := m.find(tp, protocol.ZeroUUID)
+	if err != nil {
+		return protocol.NoOffset, err
+	}
+	return protocol.Offset(r.highWatermark.Load()), nil
+}
+
+// LogEnd is the offset that the next record of a partition will get.
+func (m *Manager) LogEnd(tp protocol.TopicPartition) (protocol.Offset, error) {
+	r, err := m.find(tp, protocol.ZeroUUID)
+	if err != nil {
+		return protocol.NoOffset, err
+	}
+	return r.log.View().LogEndOffset, nil
+}
+
+// ActiveProducers lists the producers of a partition that this node leads, by
+// id (DescribeProducers). NOT_LEADER_OR_FOLLOWER elsewhere.
+func (m *Manager) ActiveProducers(tp protocol.TopicPartition) ([]log.ActiveProducer, error) {
+	r, err := m.find(tp, protocol.ZeroUUID)
+	if err == nil {
+		err = r.failure()
+	}
+	if err == nil {
+		err = r.view.Load().CheckRead(protocol.NoLeaderEpoch, true)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return r.log.ActiveProducers(), nil
+}
