@@ -162,3 +162,29 @@ func FuzzDecompress(f *testing.F) {
 		}
 	})
 }
+
+// Data of every compressibility and size, with the limit exactly at its size:
+// zstd decodes into a buffer that may not grow, which must always be enough.
+func TestExactLimits(t *testing.T) {
+	pool := NewPool()
+	text := bytes.Repeat(input(t, "text"), 6)
+	noise := bytes.Repeat(input(t, "noise"), 100)
+	mixed := append(append(bytes.Clone(text[:140_000]), make([]byte, 500_000)...), noise[:140_000]...)
+	for _, data := range [][]byte{text, noise, mixed, make([]byte, 400_000)} {
+		for size := 1; size <= len(data); size += size/3 + 1 {
+			for codec := Gzip; codec <= Zstd; codec++ {
+				packed, err := pool.Compress(nil, codec, 0, data[:size])
+				if err != nil {
+					t.Fatal(err)
+				}
+				got, err := NewPool().Decompress(nil, codec, packed, size)
+				if err != nil || !bytes.Equal(got, data[:size]) {
+					t.Fatalf("%v of %d bytes: %d, %v", codec, size, len(got), err)
+				}
+				if _, err := pool.Decompress(make([]byte, 3, 2000), codec, packed, size-1); !errors.Is(err, ErrTooLarge) {
+					t.Fatalf("%v of %d bytes, one over the limit: %v", codec, size, err)
+				}
+			}
+		}
+	}
+}

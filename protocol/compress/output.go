@@ -52,14 +52,3 @@ func (o *output) write(data []byte) error {
 	o.commit(copy(room, data))
 	return nil
 }
-
-// adopt takes over what a decoder appended to o.bytes, mostly in place.
-func (o *output) adopt(appended []byte) {
-	switch {
-	case len(appended) <= len(o.bytes):
-	case len(appended) <= cap(o.bytes) && &appended[0] == &o.bytes[:1][0]:
-		o.commit(len(appended) - len(o.bytes))
-	default:
-		o.bytes = append(o.bytes, appended[len(o.bytes):]...)
-	}
-}

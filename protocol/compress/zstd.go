@@ -3,6 +3,7 @@ package compress
 import (
 	"errors"
 	"fmt"
+	"io"
 	"slices"
 
 	"github.com/klauspost/compress/zstd"
@@ -12,10 +13,6 @@ import (
 // producer at level 22 declares as much for the smallest batch. No window is
 // allocated here, since the output is the window.
 const zstdMaxWindowBytes = 128 << 20
-
-// zstdMaxRatio is more than any frame expands to: no block takes less than four
-// bytes with its header, nor gives more than 128 KiB.
-const zstdMaxRatio = 32 << 10
 
 // zstdDefaultLevel is Kafka's.
 const zstdDefaultLevel = 3
@@ -40,35 +37,38 @@ func (p *Pool) compressZstd(dst []byte, level int, src []byte) ([]byte, error) {
 	return dst, nil
 }
 
-// decompressZstd decodes into the spare capacity and, when that was too small,
-// again into four times as much. (The streaming reader would allocate a window
-// by what the header claims; DecodeAll without the cap limit would allocate
-// the claimed content size.)
+// decompressZstd decodes whole frames into a buffer that cannot grow. The
+// library offers no better bound: its streaming reader allocates a window by
+// what the header claims, DecodeAll otherwise the claimed content size, and
+// its size limit refuses windows above it, which is what Java declares for the
+// smallest batch. The buffer's size follows the blocks that are really there.
+// One block more than the limit fits, because the library has no error of its
+// own for a block that does not: so with that much room every error but one
+// means a corrupt input, and what passed the limit shows.
 func (p *Pool) decompressZstd(out *output, src []byte) error {
 	decoder, err := p.zstdDecoder()
 	if err != nil {
 		return err
 	}
 	defer p.zstdReaders.Put(decoder)
-	room := max(cap(out.bytes)-len(out.bytes), zstdGuess(src))
-	most := min(out.left(), len(src)*zstdMaxRatio)
+	scratch := p.Buffer()
+	defer p.Return(scratch)
+	most := min(zstdBound(src), out.left()+zstdMaxBlock)
+	room := min(most, max(zstdCredible*len(src)+zstdMaxBlock, cap(*scratch)))
 	for {
-		room = min(room, most)
-		out.bytes = slices.Grow(out.bytes, room)
-		end := len(out.bytes) + min(cap(out.bytes)-len(out.bytes), out.left())
-		decoded, err := decoder.DecodeAll(src, out.bytes[:len(out.bytes):end])
-		if len(decoded) > end { // the library may overshoot within one block
-			decoded, err = out.bytes, zstd.ErrDecoderSizeExceeded
-		}
-		tooSmall := errors.Is(err, zstd.ErrDecoderSizeExceeded)
-		switch {
-		case tooSmall && room < most:
-			room *= 4
+		*scratch = slices.Grow((*scratch)[:0], room)
+		decoded, err := decoder.DecodeAll(src, (*scratch)[:0:room])
+		if err != nil && room < most && !errors.Is(err, io.ErrUnexpectedEOF) {
+			room = most
 			continue
-		case tooSmall && most == out.left():
+		}
+		overrun := errors.Is(err, zstd.ErrDecoderSizeExceeded) // or claimed, against what its blocks can give
+		if len(decoded) > out.left() || overrun && most == out.left()+zstdMaxBlock {
 			return ErrTooLarge
 		}
-		out.adopt(decoded)
+		if writeErr := out.write(decoded); writeErr != nil {
+			return writeErr
+		}
 		if err != nil {
 			return fmt.Errorf("%w: %w", ErrCorrupt, err)
 		}
@@ -76,15 +76,79 @@ func (p *Pool) decompressZstd(out *output, src []byte) error {
 	}
 }
 
-// zstdGuess is the first room to decode into: the size that the first frame
-// declares if that is credible, else the usual guess.
-func zstdGuess(src []byte) int {
-	guess := firstGuess(len(src))
-	var header zstd.Header
-	if err := header.Decode(src); err == nil && header.HasFCS && header.FrameContentSize <= uint64(64*len(src)) {
-		guess = max(guess, int(header.FrameContentSize))
+// Of the format (RFC 8878): the most that a block gives, the size of a block's
+// header, and the block types.
+const (
+	zstdMaxBlock        = 128 << 10
+	zstdBlockHeaderSize = 3
+	zstdChecksumSize    = 4
+	zstdBlockRaw        = 0
+	zstdBlockRLE        = 1
+)
+
+// zstdCredible is the ratio of sizes up to which room is made at once; more
+// must show in a first attempt.
+const zstdCredible = 32
+
+// zstdBound adds up the most that the blocks of all frames can give, at least
+// one byte. Where the input is not whole it counts one block more.
+func zstdBound(src []byte) int {
+	bound := 1
+	for len(src) > 0 {
+		var header zstd.Header
+		rest, err := header.DecodeAndStrip(src)
+		if err != nil {
+			return bound + zstdMaxBlock
+		}
+		if header.Skippable {
+			if int64(header.SkippableSize) > int64(len(rest)) {
+				return bound + zstdMaxBlock
+			}
+			src = rest[header.SkippableSize:]
+			continue
+		}
+		most := zstdMaxBlock
+		if header.HasFCS && header.FrameContentSize < zstdMaxBlock {
+			most = int(header.FrameContentSize)
+		}
+		size, after, whole := zstdFrameBound(rest, most)
+		bound += size
+		if !whole {
+			return bound + zstdMaxBlock
+		}
+		if header.HasCheckSum {
+			after = after[min(zstdChecksumSize, len(after)):]
+		}
+		src = after
 	}
-	return guess
+	return bound
+}
+
+// zstdFrameBound adds up the blocks of one frame, of which none gives more
+// than most.
+func zstdFrameBound(src []byte, most int) (size int, after []byte, whole bool) {
+	for len(src) >= zstdBlockHeaderSize {
+		word := int(src[0]) | int(src[1])<<8 | int(src[2])<<16
+		last, kind, length := word&1 == 1, word>>1&3, word>>3
+		taken := length
+		switch kind {
+		case zstdBlockRaw:
+			size += length
+		case zstdBlockRLE:
+			size, taken = size+length, 1
+		default:
+			size += most
+		}
+		src = src[zstdBlockHeaderSize:]
+		if taken > len(src) {
+			return size, nil, false
+		}
+		src = src[taken:]
+		if last {
+			return size, src, true
+		}
+	}
+	return size, nil, false
 }
 
 func (p *Pool) zstdDecoder() (*zstd.Decoder, error) {

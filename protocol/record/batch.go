@@ -46,6 +46,7 @@ const (
 	attrTransactional = 0x10
 	attrControl       = 0x20
 	attrDeleteHorizon = 0x40
+	attrKnown         = 0x7f
 )
 
 // minLegacyLength is the least length that the smallest message of format 0 has.
@@ -253,7 +254,7 @@ func (b Batch) SetMaxTimestamp(kind TimestampType, ms int64) {
 	if b.TimestampType() == kind && b.MaxTimestamp() == ms {
 		return
 	}
-	attributes := b.Attributes() &^ attrLogAppendTime
+	attributes := b.Attributes() & (attrKnown &^ attrLogAppendTime) // as Kafka, which forgets the others here
 	if kind == LogAppendTime {
 		attributes |= attrLogAppendTime
 	}

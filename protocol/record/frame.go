@@ -120,7 +120,8 @@ func newFramer(payload []byte, codec compress.Codec, maxRecord int) framer {
 	return framer{payload, codec != compress.None, maxRecord}
 }
 
-// read reads the record at a position. Nothing is allocated.
+// read reads the record at a position. Nothing is allocated. The frame is whole
+// beside a faultSizeLies too, with next where the record really ends.
 func (r framer) read(at int) (f frame, bad fault) {
 	size, at := readVarint(r.payload, at)
 	if at < 0 {

@@ -188,11 +188,16 @@ func (v Validation) checkRecords(b Batch, payload []byte, failure error) (Info, 
 	reader := newFramer(payload, b.Codec(), v.MaxRecordBytes)
 	info := Info{MaxTimestamp: NoTimestamp, Count: b.Count(), UncompressedSize: HeaderSize + len(payload)}
 	var errs recordErrors
+	var lie fault // the first record that is not as long as it says
 	outOfOrder := false
 	at := 0
 	for i := int32(0); i < info.Count; i++ {
 		f, bad := reader.read(at)
-		if bad.kind != noFault {
+		switch {
+		case bad.kind == noFault:
+		case bad.kind == faultSizeLies && reader.compressed: // Kafka would go on, and find other faults first
+			lie = bad
+		default:
 			return Info{}, v.broken(reader, bad, failure)
 		}
 		at = f.next
@@ -215,6 +220,9 @@ func (v Validation) checkRecords(b Batch, payload []byte, failure error) (Info, 
 	}
 	if outOfOrder && v.Origin == FromClient {
 		return Info{}, v.disorder(b)
+	}
+	if lie.kind != noFault {
+		return Info{}, v.broken(reader, lie, nil)
 	}
 	if v.TimestampType == LogAppendTime {
 		info.MaxTimestamp, info.OffsetDeltaOfMaxTimestamp = v.Now, 0
