@@ -185,6 +185,8 @@ func (b *builder) checkSupport() {
 				property.Name, row.shown(property.Value), row.Reason, b.where(property.Name)), true})
 		case row.Support == Refused && b.inUse(row.Use):
 			// The listener that brings it into use is refused already.
+		case property.Origin == FromBuiltin:
+			// Nobody asked for it.
 		default:
 			b.report.Ignored = append(b.report.Ignored, property)
 		}

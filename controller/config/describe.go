@@ -71,7 +71,7 @@ func (t *TopicConfig) chain(row *Row, name string) []Synonym {
 		chain = append(chain, link)
 	}
 	if links := topicSynonyms[name]; links != nil {
-		chain = append(chain, t.defaults.settings.chain(brokerSynonyms(links[0].name), false)...)
+		chain = append(chain, t.defaults.settings.chain(links[0].name, false)...)
 	}
 	return chain
 }
@@ -116,7 +116,7 @@ func (l layered) entry(name string, hidden bool) Entry {
 	e := Entry{Name: name, Source: SourceDefault, Sensitive: row == nil || row.Sensitive()}
 	dynamic := dynamicRow(name)
 	e.ReadOnly = dynamic == nil || dynamic.Name != name
-	e.Synonyms = l.chain(brokerSynonyms(name), e.Sensitive)
+	e.Synonyms = l.chain(name, e.Sensitive)
 	if len(e.Synonyms) > 0 {
 		e.Source = e.Synonyms[0].Source
 	}

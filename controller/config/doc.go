@@ -7,15 +7,24 @@
 // and does not apply a setting: the packages that act are handed values by
 // node. All functions are pure, their results immutable and safe to share.
 //
-// Callers: cmd/ottla and node (Broker, Default, the layers), api (Describe…,
-// ValidateTopic), controller/cluster (ValidateTopic, ResolveTopic), quorum and
-// shard through node.
+// Callers: cmd/ottla (Default, the layers, Broker), node (the getters, and
+// TopicDefaults whenever dynamic broker settings change), api (Describe…,
+// ValidateTopic), controller/cluster (ValidateTopic, TopicDefaults.Topic).
 //
-// Invariants, held by tests against Apache Kafka 4.4.0: names, types, defaults
-// and allowed ranges equal Kafka's; what DescribeConfigs answers equals what
-// Kafka answers. A setting that is known but not acted on is never ignored
-// silently: Harmless rows are reported, Refused rows are errors.
+// Invariants, held by tests against what Apache Kafka 4.4.0 said (testdata):
+// names, types, defaults, update modes and synonyms equal Kafka's; values and
+// rules between keys are taken and refused as Kafka does; what DescribeConfigs
+// answers equals what Kafka answers, entry for entry. A setting that is known
+// but not acted on is never passed over in silence: Harmless rows are
+// reported, Refused rows are errors. Values of Password rows and of unknown
+// keys are secret: no error and no entry shows them, and who logs a Report
+// logs names only.
 //
-// Start reading at row.go, then broker.go and topic.go; the table is in the
-// files table_*.go.
+// Dynamic settings (clusterDefaults, brokerDynamic) are the config records of
+// the broker resources "" and node.id, as the metadata Image holds them.
+// Changing them (IncrementalAlterConfigs) is not here yet; Find, Row.Mode and
+// Row.Type are what it needs.
+//
+// Start reading at row.go, then broker.go (with roles.go and rules.go) and
+// topic.go; the table is in the files table_*.go, one row a key.
 package config

@@ -48,9 +48,10 @@ func (l layered) value(name string) value {
 }
 
 // chain gives the places a broker key's value may come from, nearest first:
-// each layer in turn, and in each the names in turn. What stands before the
-// first entry of the first name is left out, as in Kafka.
-func (l layered) chain(synonyms []string, sensitive bool) []Synonym {
+// each layer in turn, and in each the key's synonyms in turn. What stands
+// before the first entry of the key itself is left out, as in Kafka.
+func (l layered) chain(key string, sensitive bool) []Synonym {
+	synonyms := brokerSynonyms(key)
 	var chain []Synonym
 	add := func(name, text string, source Source) {
 		link := Synonym{Name: name, Source: source}
@@ -81,7 +82,7 @@ func (l layered) chain(synonyms []string, sensitive bool) []Synonym {
 			}
 		}
 	}
-	own := slices.IndexFunc(chain, func(s Synonym) bool { return s.Name == synonyms[0] })
+	own := slices.IndexFunc(chain, func(s Synonym) bool { return s.Name == key })
 	if own < 0 {
 		return nil
 	}

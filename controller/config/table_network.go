@@ -40,7 +40,7 @@ var networkRows = []Row{
 		Doc:     "The longest a connection to another node may take to be set up after many failed tries."},
 	{Name: "max.connections", Type: Int, Default: "2147483647", Allowed: atLeast(0), Mode: ClusterWide,
 		Support: Acted,
-		Doc:     "How many connections a listener holds at once; beyond that, idle ones are closed to make room."},
+		Doc:     "How many connections this node, or with a listener's prefix that listener, holds at once."},
 	{Name: "max.connections.per.ip", Type: Int, Default: "2147483647", Allowed: atLeast(0), Mode: ClusterWide,
 		Support: Acted,
 		Doc:     "How many connections one address may hold at once."},
