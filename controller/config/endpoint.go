@@ -2,6 +2,7 @@ package config
 
 import (
 	"fmt"
+	"maps"
 	"net/netip"
 	"regexp"
 	"slices"
@@ -155,7 +156,8 @@ func parseProtocolMap(text string) (map[string]string, error) {
 		return nil, err
 	}
 	protocols := map[string]string{}
-	for name, protocolName := range pairs {
+	for _, name := range slices.Sorted(maps.Keys(pairs)) {
+		protocolName := pairs[name]
 		upper := strings.ToUpper(protocolName)
 		switch upper {
 		case Plaintext, SSL, SASLPlaintext, SASLSSL:
