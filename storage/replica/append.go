@@ -132,6 +132,9 @@ type pendingAppend struct {
 	err      error // refused before the write
 	release  func()
 	done     func(AppendResult)
+
+	result  AppendResult
+	waiting bool // for acks=all, in Replica.acks
 }
 
 func (a *pendingAppend) releaseOnce() {
@@ -169,12 +172,4 @@ func refusal(r *Replica, err error) AppendResult {
 		result.LogStartOffset = r.log.View().LogStartOffset
 	}
 	return result
-}
-
-// success makes the answer for a batch that is in the log.
-func (a *pendingAppend) success(view log.View) AppendResult {
-	return AppendResult{
-		BaseOffset: a.entry.FirstOffset, LastOffset: a.entry.LastOffset,
-		LogStartOffset: view.LogStartOffset, LogAppendTimeMs: a.entry.LogAppendTimeMs,
-	}
 }

@@ -260,8 +260,12 @@ func (p *poll) look() {
 func (p *poll) examine(dirty []int) bool {
 	for _, i := range dirty {
 		s := &p.slots[i]
-		if s.replica.position(&p.req) == s.at {
+		now := s.replica.position(&p.req)
+		if now == s.at {
 			continue
+		}
+		if p.req.MinBytes <= 1 && now.bound > p.req.Partitions[i].Offset {
+			return true // there is something, however much
 		}
 		result := p.readSlot(i, p.req.Partitions[i].MaxBytes, true)
 		due := immediate(&result)

@@ -95,6 +95,7 @@ func (r *Replica) appendRound(now time.Time, round []*pendingAppend) (finish fun
 	if len(entries) > 0 {
 		failed, fatal = r.write(now, epoch, entries)
 	}
+	clear(r.entries)
 	for _, a := range round {
 		a.releaseOnce()
 	}
@@ -106,7 +107,7 @@ func (r *Replica) appendRound(now time.Time, round []*pendingAppend) (finish fun
 
 // admit asks the core which batches may be appended, and in which epoch.
 func (r *Replica) admit(round []*pendingAppend) (protocol.LeaderEpoch, []*log.Entry) {
-	entries := make([]*log.Entry, 0, len(round))
+	entries := r.entries[:0]
 	r.stateMu.Lock()
 	defer r.stateMu.Unlock()
 	epoch := r.core.LeaderEpoch()
@@ -122,6 +123,7 @@ func (r *Replica) admit(round []*pendingAppend) (protocol.LeaderEpoch, []*log.En
 			entries = append(entries, &a.entry)
 		}
 	}
+	r.entries = entries
 	return epoch, entries
 }
 
@@ -142,51 +144,61 @@ func (r *Replica) write(now time.Time, epoch protocol.LeaderEpoch, entries []*lo
 
 // confirm tells the core what was written and decides each answer.
 func (r *Replica) confirm(now time.Time, epoch protocol.LeaderEpoch, round []*pendingAppend) (finish func()) {
-	earlier := false
-	answers := make([]AppendResult, len(round))
-	waiting := make([]bool, len(round))
 	view := r.log.View()
-
+	earlier := false
 	r.stateMu.Lock()
 	effects, stillLeader := r.core.Appended(now, epoch, r.ends(), r.manager.options.Brokers)
 	s := r.publish(effects, stillLeader)
-	for i, a := range round {
-		switch {
-		case a.err != nil:
-			answers[i] = refusal(r, a.err)
-			continue
-		case a.entry.Err != nil:
-			answers[i] = refusal(r, a.entry.Err)
-			continue
-		case !stillLeader:
-			answers[i] = refusal(r, protocol.Errorf(protocol.NotLeaderOrFollower, "the leadership was lost during the append"))
-			continue
-		}
-		answers[i] = a.success(view)
-		if a.acks != AcksAll {
-			continue
-		}
-		done, err := r.core.Progress(epoch, a.entry.LastOffset+1)
-		answers[i].Err = err
-		if !done {
-			waiting[i] = true
-			wait := &ack{required: a.entry.LastOffset + 1, epoch: epoch, result: answers[i], done: a.done}
-			earlier = r.await(wait, a.deadline) || earlier
-		}
+	for _, a := range round {
+		earlier = r.decide(a, epoch, stillLeader, view) || earlier
 	}
 	r.stateMu.Unlock()
 
 	return func() {
+		// Before anyone is told that a batch is committed, what depends on it (the
+		// last stable offset) has moved.
+		r.tell(&s)
 		if earlier {
 			r.manager.timers.wake()
 		}
-		for i, a := range round {
-			if !waiting[i] {
-				a.done(answers[i])
+		for _, a := range round {
+			if !a.waiting {
+				a.done(a.result)
 			}
 		}
 		r.settle(s)
 	}
+}
+
+// decide makes a batch's answer or registers it for acks=all, and tells whether
+// timers.wake is to be called. stateMu is held.
+func (r *Replica) decide(a *pendingAppend, epoch protocol.LeaderEpoch, stillLeader bool, view log.View) (earlier bool) {
+	switch {
+	case a.err != nil:
+		a.result = refusal(r, a.err)
+		return false
+	case a.entry.Err != nil:
+		a.result = refusal(r, a.entry.Err)
+		return false
+	case !stillLeader:
+		a.result = refusal(r, protocol.Errorf(protocol.NotLeaderOrFollower, "the leadership was lost during the append"))
+		return false
+	}
+	a.result = AppendResult{
+		BaseOffset: a.entry.FirstOffset, LastOffset: a.entry.LastOffset,
+		LogStartOffset: view.LogStartOffset, LogAppendTimeMs: a.entry.LogAppendTimeMs,
+	}
+	if a.acks != AcksAll {
+		return false
+	}
+	required := a.entry.LastOffset + 1
+	done, err := r.core.Progress(epoch, required)
+	if done {
+		a.result.Err = err
+		return false
+	}
+	a.waiting = true
+	return r.await(&ack{required: required, epoch: epoch, result: a.result, done: a.done}, a.deadline)
 }
 
 // failRound answers a round whose write failed.

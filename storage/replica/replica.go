@@ -22,8 +22,9 @@ type Replica struct {
 	log     *log.Log
 
 	appendMu sync.Mutex
-	options  log.Options // guarded by appendMu; readers use published
-	queue    queue       // has a lock of its own, a leaf
+	options  log.Options  // guarded by appendMu; readers use published
+	entries  []*log.Entry // of the round under way; guarded by appendMu
+	queue    queue        // has a lock of its own, a leaf
 
 	stateMu   sync.Mutex
 	core      *partition.Partition
@@ -105,11 +106,17 @@ func (r *Replica) publish(effects partition.Effects, grew bool) settlement {
 	return s
 }
 
-// settle does what publish left. No lock is held.
-func (r *Replica) settle(s settlement) {
+// tell does the first part of settle, once.
+func (r *Replica) tell(s *settlement) {
 	if s.highWatermark {
+		s.highWatermark = false
 		r.tellHighWatermark()
 	}
+}
+
+// settle does what publish left. No lock is held.
+func (r *Replica) settle(s settlement) {
+	r.tell(&s)
 	if send := r.manager.options.AlterPartition; s.alter != nil && send != nil {
 		wish := s.alter
 		send(r.tp, wish, func(now time.Time, result partition.AlterResult) { r.altered(now, wish, result) })
