@@ -82,7 +82,7 @@ const (
 	prefixFrameBytes      = 64 << 10  // so much of them has come
 	readBufferBytes       = 4 << 10
 	writeBufferBytes      = 64 << 10
-	copiedRegionBytes     = 16 << 10 // file regions up to this are read and sent with the fields around them
+	copiedRegionBytes     = 32 << 10 // file regions up to this are read and sent with the fields around them
 )
 
 func orDefault[T int | int64 | time.Duration](value *T, otherwise T) {
