@@ -44,7 +44,7 @@ type Options struct {
 	// OnImage is told of every Image in order, before the replies that led to
 	// it are sent. The first call brings the whole replayed state, with the
 	// empty Image before it.
-	OnImage func(before, after *metadata.Image)
+	OnImage func(now time.Time, before, after *metadata.Image)
 	// Wake is told that NextDeadline came nearer; it must not block.
 	Wake func()
 	// OnFatal is told once that the metadata log can no longer be written; the

@@ -170,7 +170,7 @@ func (q *Quorum) deliver(now time.Time, end protocol.Offset) error {
 	}
 	q.image.Store(after)
 	if q.options.OnImage != nil {
-		q.options.OnImage(before, after)
+		q.options.OnImage(now, before, after)
 	}
 	return nil
 }

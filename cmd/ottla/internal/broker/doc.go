@@ -1,0 +1,19 @@
+// Package broker is this node as a member of its cluster: it registers with the
+// active controller and sends heartbeats (Lifecycle), turns what changed between
+// two Images into roles of replicas and settings of logs (Applier), reports in
+// which directory a replica lies, and draws producer ids in blocks (ProducerIDs).
+//
+// It is not the controller and takes no request of a client. It reaches the
+// controller only by the Send function that node hands in, which is the same
+// whether the controller is this process or another machine.
+//
+// No goroutine, timer or clock: each part has Tick(now) and NextDeadline, and
+// takes replies to what it sent into a queue that the next Tick reads, after
+// calling Wake.
+//
+// Invariants: a heartbeat is sent only with the epoch of the last registration;
+// at most one registration, heartbeat or report is on its way at a time; Images
+// are applied in the order in which they were published.
+//
+// Start reading at lifecycle.go and applier.go.
+package broker

@@ -1,0 +1,226 @@
+package broker
+
+import (
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"ottla/controller/metadata"
+	"ottla/protocol"
+)
+
+// Send sends a request to the active controller. done is called once, from
+// anywhere.
+type Send func(req kmsg.Request, done func(kmsg.Response, error))
+
+// State is how far this broker's life has come.
+type State uint8
+
+// The states, in the order in which they are passed through.
+const (
+	Starting State = iota // not registered yet
+	Fenced                // registered, but not allowed to lead
+	Running
+	ShuttingDown // asked for leave, and still leading
+	Stopped      // may stop
+)
+
+func (s State) String() string {
+	return [...]string{"starting", "fenced", "running", "shutting down", "stopped"}[s]
+}
+
+// retryInterval is how long to wait after a refused or lost registration or
+// heartbeat.
+const retryInterval = 100 * time.Millisecond
+
+// LifecycleOptions is what node hands in.
+type LifecycleOptions struct {
+	NodeID            protocol.NodeID
+	ClusterID         string
+	Incarnation       protocol.IncarnationID
+	Endpoints         []metadata.Endpoint
+	Features          []metadata.SupportedRange
+	Rack              *string
+	Directories       func() []protocol.DirectoryID // that work at the moment
+	Offline           func() []protocol.DirectoryID // that failed since the registration
+	PreviousEpoch     protocol.BrokerEpoch          // of the last clean stop, -1 after any other (KIP-966)
+	MetadataOffset    func() protocol.Offset        // of the last Image applied
+	HeartbeatInterval time.Duration                 // broker.heartbeat.interval.ms
+	Send              Send
+	Wake              func()
+	// OnState is told of each change, without a lock held.
+	OnState func(State)
+	Logger  *slog.Logger
+}
+
+// Lifecycle registers this broker and keeps its session.
+type Lifecycle struct {
+	options LifecycleOptions
+
+	mu       sync.Mutex
+	state    State
+	epoch    protocol.BrokerEpoch
+	waiting  bool      // for a reply
+	next     time.Time // when to send again, zero: at once
+	leaving  bool
+	incoming []func(now time.Time) // replies, for the next Tick
+}
+
+// NewLifecycle makes a Lifecycle that begins with the first Tick.
+func NewLifecycle(options LifecycleOptions) *Lifecycle {
+	return &Lifecycle{options: options, epoch: -1}
+}
+
+// State and Epoch tell how far it is; the epoch is -1 before registration.
+func (l *Lifecycle) State() State {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.state
+}
+
+// Epoch is the epoch of this registration, -1 before.
+func (l *Lifecycle) Epoch() protocol.BrokerEpoch {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.epoch
+}
+
+// Leave begins the controlled shutdown; State becomes Stopped when the
+// controller has let this broker go.
+func (l *Lifecycle) Leave() {
+	l.mu.Lock()
+	l.leaving, l.next = true, time.Time{}
+	l.mu.Unlock()
+	l.options.Wake()
+}
+
+// NextDeadline tells when Tick has something to do.
+func (l *Lifecycle) NextDeadline(now time.Time) time.Time {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	switch {
+	case len(l.incoming) > 0:
+		return now
+	case l.waiting || l.state == Stopped:
+		return time.Time{}
+	case l.next.IsZero():
+		return now
+	default:
+		return l.next
+	}
+}
+
+// Tick takes in replies and sends what is due.
+func (l *Lifecycle) Tick(now time.Time) {
+	l.mu.Lock()
+	before := l.state
+	incoming := l.incoming
+	l.incoming = nil
+	for _, take := range incoming {
+		take(now)
+	}
+	after := l.state
+	var send kmsg.Request
+	if !l.waiting && l.state != Stopped && !now.Before(l.next) {
+		l.waiting = true
+		send = l.request()
+	}
+	l.mu.Unlock()
+	if after != before && l.options.OnState != nil {
+		l.options.OnState(after)
+	}
+	if send != nil {
+		l.options.Send(send, l.receive)
+	}
+}
+
+func (l *Lifecycle) request() kmsg.Request {
+	if l.epoch < 0 {
+		return l.registration()
+	}
+	return l.heartbeat()
+}
+
+// receive keeps a reply for the next Tick, which knows the time.
+func (l *Lifecycle) receive(response kmsg.Response, err error) {
+	l.mu.Lock()
+	l.incoming = append(l.incoming, func(now time.Time) {
+		l.waiting = false
+		if err != nil {
+			l.options.Logger.Warn("the controller did not answer", "error", err)
+			l.next = now.Add(retryInterval)
+			return
+		}
+		switch response := response.(type) {
+		case *kmsg.BrokerRegistrationResponse:
+			l.registered(now, response)
+		case *kmsg.BrokerHeartbeatResponse:
+			l.heard(now, response)
+		}
+	})
+	l.mu.Unlock()
+	l.options.Wake()
+}
+
+func (l *Lifecycle) registration() kmsg.Request {
+	req := kmsg.NewPtrBrokerRegistrationRequest()
+	req.BrokerID, req.ClusterID = int32(l.options.NodeID), l.options.ClusterID
+	req.IncarnationID, req.Rack = l.options.Incarnation, l.options.Rack
+	req.PreviousBrokerEpoch = int64(l.options.PreviousEpoch)
+	for _, e := range l.options.Endpoints {
+		listener := kmsg.NewBrokerRegistrationRequestListener()
+		listener.Name, listener.Host, listener.Port, listener.SecurityProtocol = e.Name, e.Host, e.Port, e.SecurityProtocol
+		req.Listeners = append(req.Listeners, listener)
+	}
+	for _, f := range l.options.Features {
+		feature := kmsg.NewBrokerRegistrationRequestFeature()
+		feature.Name, feature.MinSupportedVersion, feature.MaxSupportedVersion = f.Name, f.Min, f.Max
+		req.Features = append(req.Features, feature)
+	}
+	for _, directory := range l.options.Directories() {
+		req.LogDirs = append(req.LogDirs, directory)
+	}
+	return req
+}
+
+func (l *Lifecycle) registered(now time.Time, response *kmsg.BrokerRegistrationResponse) {
+	if code := protocol.ErrorCode(response.ErrorCode); code != protocol.None {
+		l.options.Logger.Error("the controller refused the registration", "error", code.String())
+		l.next = now.Add(10 * retryInterval)
+		return
+	}
+	l.epoch, l.state, l.next = protocol.BrokerEpoch(response.BrokerEpoch), Fenced, time.Time{}
+}
+
+func (l *Lifecycle) heartbeat() kmsg.Request {
+	req := kmsg.NewPtrBrokerHeartbeatRequest()
+	req.BrokerID, req.BrokerEpoch = int32(l.options.NodeID), int64(l.epoch)
+	req.CurrentMetadataOffset = int64(l.options.MetadataOffset())
+	req.WantShutdown = l.leaving
+	for _, directory := range l.options.Offline() {
+		req.OfflineLogDirs = append(req.OfflineLogDirs, directory)
+	}
+	return req
+}
+
+func (l *Lifecycle) heard(now time.Time, response *kmsg.BrokerHeartbeatResponse) {
+	l.next = now.Add(l.options.HeartbeatInterval)
+	switch code := protocol.ErrorCode(response.ErrorCode); {
+	case code == protocol.StaleBrokerEpoch:
+		// The controller does not know this registration (any more): anew.
+		l.epoch, l.state, l.next = -1, Starting, now.Add(retryInterval)
+	case code != protocol.None:
+		l.options.Logger.Warn("the controller refused a heartbeat", "error", code.String())
+		l.next = now.Add(retryInterval)
+	case response.ShouldShutdown:
+		l.state = Stopped
+	case l.leaving:
+		l.state, l.next = ShuttingDown, now.Add(retryInterval/10)
+	case response.IsFenced:
+		l.state, l.next = Fenced, now.Add(retryInterval/10)
+	default:
+		l.state = Running
+	}
+}

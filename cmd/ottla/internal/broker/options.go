@@ -1,0 +1,80 @@
+package broker
+
+import (
+	"math"
+	"time"
+
+	"ottla/controller/config"
+	"ottla/protocol/compress"
+	"ottla/storage/log"
+)
+
+// LogOptions makes of a topic's configuration what its logs need.
+func LogOptions(topic *config.TopicConfig, node *config.BrokerConfig) log.Options {
+	options := log.Options{
+		SegmentBytes:       int64(topic.SegmentBytes()),
+		SegmentAge:         milliseconds(topic.Long("segment.ms")),
+		SegmentJitter:      milliseconds(topic.Long("segment.jitter.ms")),
+		SegmentIndexBytes:  int(topic.Int("segment.index.bytes")),
+		IndexIntervalBytes: int(topic.Int("index.interval.bytes")),
+		MaxMessageBytes:    int(topic.Int("max.message.bytes")),
+		RetentionBytes:     topic.Long("retention.bytes"),
+		RetentionAge:       milliseconds(topic.Long("retention.ms")),
+		FileDeleteDelay:    milliseconds(topic.Long("file.delete.delay.ms")),
+		FlushMessages:      unlessMax(topic.Long("flush.messages")),
+		FlushAge:           milliseconds(unlessMax(topic.Long("flush.ms"))),
+
+		LogAppendTime:         topic.String("message.timestamp.type") == "LogAppendTime",
+		TimestampBeforeMax:    milliseconds(topic.Long("message.timestamp.before.max.ms")),
+		TimestampAfterMax:     milliseconds(topic.Long("message.timestamp.after.max.ms")),
+		MinInSyncReplicas:     int(topic.Int("min.insync.replicas")),
+		UncleanLeaderElection: topic.Bool("unclean.leader.election.enable"),
+		ProducerIDExpiration:  milliseconds(int64(node.Int("producer.id.expiration.ms"))),
+	}
+	for _, policy := range topic.List("cleanup.policy") {
+		options.Delete = options.Delete || policy == "delete"
+		options.Compact = options.Compact || policy == "compact"
+	}
+	compression(&options, topic)
+	return options
+}
+
+func compression(options *log.Options, topic *config.TopicConfig) {
+	name := topic.String("compression.type")
+	if name == "producer" {
+		options.ProducerCompression = true
+		return
+	}
+	if name == "uncompressed" {
+		name = "none"
+	}
+	codec, err := compress.ParseCodec(name)
+	if err != nil {
+		options.ProducerCompression = true // a value of a later version: keep what producers chose
+		return
+	}
+	options.Compression = codec
+	switch codec {
+	case compress.Gzip:
+		options.CompressionLevel = int(topic.Int("compression.gzip.level"))
+	case compress.LZ4:
+		options.CompressionLevel = int(topic.Int("compression.lz4.level"))
+	case compress.Zstd:
+		options.CompressionLevel = int(topic.Int("compression.zstd.level"))
+	}
+}
+
+// unlessMax gives 0, never, for Kafka's way to say never.
+func unlessMax(value int64) int64 {
+	if value == math.MaxInt64 {
+		return 0
+	}
+	return value
+}
+
+// milliseconds converts without overflow: what a Duration cannot hold is as
+// good as for ever (292 years). Negative numbers keep their sign.
+func milliseconds(ms int64) time.Duration {
+	const most = math.MaxInt64 / int64(time.Millisecond)
+	return time.Duration(min(ms, most)) * time.Millisecond
+}
