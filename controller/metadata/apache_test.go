@@ -358,3 +358,25 @@ func TestApacheContent(t *testing.T) {
 		t.Errorf("orders-0 is %+v", p)
 	}
 }
+
+// TestDumpAsKafka prints the log's records and compares with what Kafka's
+// DumpLogSegments prints of the same file.
+func TestDumpAsKafka(t *testing.T) {
+	want, err := os.ReadFile(filepath.Join(apache, "log.dump"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got strings.Builder
+	for _, batch := range batches(t, "00000000000000000000.log") {
+		for _, value := range batchValues(t, batch) {
+			r, version, err := schema.DecodeMetadata(value)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got.WriteString(schema.JSON(r, version) + "\n")
+		}
+	}
+	if got.String() != string(want) {
+		t.Errorf("printed\n%s\nand not\n%s", got.String(), want)
+	}
+}

@@ -39,7 +39,8 @@ func (c *Changes) Empty() bool {
 		!c.ProducerIDs && !c.ClientQuotas && !c.ACLs && !c.Scram && !c.Tokens
 }
 
-// Changes compares the Delta so far with its base.
+// Changes compares the Delta so far with its base. The topics in it are those of
+// the moment until Build is called, which makes them final.
 func (d *Delta) Changes() Changes { return Diff(d.base, &d.next) }
 
 // ChangedTopics gives new topics and those with changed partitions, by name.

@@ -16,10 +16,13 @@ type Delta struct {
 	next Image
 	// before is next as it was when the open metadata transaction began.
 	before *Image
+	// editor made those nodes of next that no Image has yet. Whoever copies
+	// next takes a new one, or the copy would change under its owner.
+	editor *editor
 }
 
 // NewDelta begins with an Image, which stays as it is.
-func NewDelta(base *Image) *Delta { return &Delta{base: base, next: *base} }
+func NewDelta(base *Image) *Delta { return &Delta{base: base, next: *base, editor: new(editor)} }
 
 // Base is the Image that the Delta began with.
 func (d *Delta) Base() *Image { return d.base }
@@ -31,13 +34,14 @@ func (d *Delta) InTransaction() bool { return d.before != nil }
 // Build gives the Image of all records replayed so far. The Delta can go on.
 func (d *Delta) Build(provenance Provenance) *Image {
 	image := d.next
+	d.editor = new(editor)
 	image.provenance = provenance
 	return &image
 }
 
 // Replay applies the record at an offset. An error says which record it is and
-// why it does not fit; the Delta is then as it was before the record, and of no
-// use any more: what follows would stand on a hole.
+// why it does not fit; the Delta is then of no use any more, for what follows
+// would stand on a hole.
 func (d *Delta) Replay(offset protocol.Offset, epoch protocol.LeaderEpoch, record schema.MetadataRecord) error {
 	if err := d.apply(record); err != nil {
 		return fmt.Errorf("the metadata record at offset %d, a %s, cannot be applied: %w", offset, schema.TypeName(record), err)
@@ -59,9 +63,9 @@ func (d *Delta) apply(record schema.MetadataRecord) error {
 	case *schema.ClearElrRecord:
 		return d.clearELR(r)
 	case *schema.RegisterBrokerRecord:
-		d.next.brokers = d.next.brokers.With(r.BrokerID, newBroker(r))
+		d.next.brokers = d.next.brokers.with(d.editor, r.BrokerID, newBroker(r))
 	case *schema.UnregisterBrokerRecord:
-		d.next.brokers = d.next.brokers.Without(r.BrokerID)
+		d.next.brokers = d.next.brokers.without(d.editor, r.BrokerID)
 		return refuseTags(r.UnknownTags)
 	case *schema.FenceBrokerRecord:
 		return d.fence(r.ID, r.Epoch, true, r.UnknownTags)
@@ -70,9 +74,9 @@ func (d *Delta) apply(record schema.MetadataRecord) error {
 	case *schema.BrokerRegistrationChangeRecord:
 		return d.changeBroker(r)
 	case *schema.RegisterControllerRecord:
-		d.next.controllers = d.next.controllers.With(r.ControllerID, newController(r))
+		d.next.controllers = d.next.controllers.with(d.editor, r.ControllerID, newController(r))
 	case *schema.UnregisterControllerRecord:
-		d.next.controllers = d.next.controllers.Without(r.ControllerID)
+		d.next.controllers = d.next.controllers.without(d.editor, r.ControllerID)
 		return refuseTags(r.UnknownTags)
 	case *schema.ConfigRecord:
 		d.setConfig(r)
@@ -100,26 +104,26 @@ func (d *Delta) applyKept(record schema.MetadataRecord) error {
 		next.nextProducerID = r.NextProducerID
 		return refuseTags(r.UnknownTags)
 	case *schema.AccessControlEntryRecord:
-		next.acls = next.acls.With(r.ID, r)
+		next.acls = next.acls.with(d.editor, r.ID, r)
 	case *schema.RemoveAccessControlEntryRecord:
 		if _, ok := next.acls.Get(r.ID); !ok {
 			return fmt.Errorf("there is no access control entry %s", r.ID)
 		}
-		next.acls = next.acls.Without(r.ID)
+		next.acls = next.acls.without(d.editor, r.ID)
 	case *schema.ClientQuotaRecord:
 		if key := quotaKey(r); r.Remove {
-			next.quotas = next.quotas.Without(key)
+			next.quotas = next.quotas.without(d.editor, key)
 		} else {
-			next.quotas = next.quotas.With(key, r)
+			next.quotas = next.quotas.with(d.editor, key, r)
 		}
 	case *schema.UserScramCredentialRecord:
-		next.scram = next.scram.With(ScramKey{r.Mechanism, r.Name}, r)
+		next.scram = next.scram.with(d.editor, ScramKey{r.Mechanism, r.Name}, r)
 	case *schema.RemoveUserScramCredentialRecord:
-		next.scram = next.scram.Without(ScramKey{r.Mechanism, r.Name})
+		next.scram = next.scram.without(d.editor, ScramKey{r.Mechanism, r.Name})
 	case *schema.DelegationTokenRecord:
-		next.tokens = next.tokens.With(r.TokenID, r)
+		next.tokens = next.tokens.with(d.editor, r.TokenID, r)
 	case *schema.RemoveDelegationTokenRecord:
-		next.tokens = next.tokens.Without(r.TokenID)
+		next.tokens = next.tokens.without(d.editor, r.TokenID)
 	default:
 		return fmt.Errorf("this program does not know what to do with it")
 	}
@@ -131,6 +135,7 @@ func (d *Delta) begin() error {
 		return fmt.Errorf("a metadata transaction is open already")
 	}
 	before := d.next
+	d.editor = new(editor)
 	d.before = &before
 	return nil
 }
@@ -158,8 +163,8 @@ func (d *Delta) addTopic(r *schema.TopicRecord) error {
 }
 
 func (d *Delta) putTopic(topic *Topic) {
-	d.next.topicsByName = d.next.topicsByName.With(topic.Name, topic)
-	d.next.topicsByID = d.next.topicsByID.With(topic.ID, topic)
+	d.next.topicsByName = d.next.topicsByName.with(d.editor, topic.Name, topic)
+	d.next.topicsByID = d.next.topicsByID.with(d.editor, topic.ID, topic)
 }
 
 // removeTopic removes the topic's configs too: Kafka writes no records for that.
@@ -168,10 +173,10 @@ func (d *Delta) removeTopic(r *schema.RemoveTopicRecord) error {
 	if err != nil {
 		return err
 	}
-	d.next.topicsByName = d.next.topicsByName.Without(topic.Name)
-	d.next.topicsByID = d.next.topicsByID.Without(topic.ID)
+	d.next.topicsByName = d.next.topicsByName.without(d.editor, topic.Name)
+	d.next.topicsByID = d.next.topicsByID.without(d.editor, topic.ID)
 	d.next.partitions -= topic.PartitionCount()
-	d.next.configs = d.next.configs.Without(ConfigResource{TopicConfig, topic.Name})
+	d.next.configs = d.next.configs.without(d.editor, ConfigResource{TopicConfig, topic.Name})
 	return refuseTags(r.UnknownTags)
 }
 
@@ -187,10 +192,10 @@ func (d *Delta) setConfig(r *schema.ConfigRecord) {
 	resource := ConfigResource{r.ResourceType, r.ResourceName}
 	config, _ := d.next.configs.Get(resource)
 	if config = config.with(r); config == nil {
-		d.next.configs = d.next.configs.Without(resource)
+		d.next.configs = d.next.configs.without(d.editor, resource)
 		return
 	}
-	d.next.configs = d.next.configs.With(resource, config)
+	d.next.configs = d.next.configs.with(d.editor, resource, config)
 }
 
 // setFeature removes a feature at level 0, and leaves out kraft.version, whose
@@ -203,9 +208,9 @@ func (d *Delta) setFeature(r *schema.FeatureLevelRecord) error {
 		return fmt.Errorf("metadata.version %d is not known: this program knows %d (%s) to %d (%s)", r.FeatureLevel,
 			OldestMetadataVersion, OldestMetadataVersion, MaxMetadataVersion, MaxMetadataVersion)
 	case r.FeatureLevel == 0:
-		d.next.features = d.next.features.Without(r.Name)
+		d.next.features = d.next.features.without(d.editor, r.Name)
 	default:
-		d.next.features = d.next.features.With(r.Name, r)
+		d.next.features = d.next.features.with(d.editor, r.Name, r)
 	}
 	return nil
 }
@@ -228,7 +233,7 @@ func (d *Delta) fence(id protocol.NodeID, epoch protocol.BrokerEpoch, fenced boo
 	}
 	changed := *broker
 	changed.Fenced = fenced
-	d.next.brokers = d.next.brokers.With(id, &changed)
+	d.next.brokers = d.next.brokers.with(d.editor, id, &changed)
 	return refuseTags(tags)
 }
 
@@ -259,7 +264,7 @@ func (d *Delta) changeBroker(r *schema.BrokerRegistrationChangeRecord) error {
 		changed.CordonedLogDirs = r.CordonedLogDirs
 	}
 	if !broker.equal(&changed) {
-		d.next.brokers = d.next.brokers.With(r.BrokerID, &changed)
+		d.next.brokers = d.next.brokers.with(d.editor, r.BrokerID, &changed)
 	}
 	return refuseTags(r.UnknownTags)
 }

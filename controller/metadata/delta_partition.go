@@ -27,7 +27,7 @@ func (d *Delta) setPartition(r *schema.PartitionRecord) error {
 	if topic.Partition(r.PartitionID) == nil {
 		d.next.partitions++
 	}
-	d.putTopic(topic.with(r.PartitionID, &Partition{
+	d.putTopic(topic.with(d.editor, r.PartitionID, &Partition{
 		Replicas:            r.Replicas,
 		Directories:         directoriesOr(r.Directories, len(r.Replicas)),
 		ISR:                 r.ISR,
@@ -70,7 +70,7 @@ func (d *Delta) changePartition(r *schema.PartitionChangeRecord) error {
 	if err != nil {
 		return err
 	}
-	d.putTopic(topic.with(r.PartitionID, changed))
+	d.putTopic(topic.with(d.editor, r.PartitionID, changed))
 	return refuseTags(r.UnknownTags)
 }
 
@@ -144,7 +144,7 @@ func (d *Delta) clearTopicELR(topic *Topic) {
 		changed := *partition
 		changed.ELR, changed.LastKnownELR = nil, nil
 		changed.PartitionEpoch++
-		cleared = cleared.with(n, &changed)
+		cleared = cleared.with(d.editor, n, &changed)
 	}
 	if cleared != topic {
 		d.putTopic(cleared)

@@ -78,7 +78,8 @@ func (l *Loader) LoadSnapshot(provenance Provenance, values iter.Seq2[[]byte, er
 	if fresh.InTransaction() {
 		return nil, nil, fmt.Errorf("the metadata snapshot of offset %d ends inside a metadata transaction", provenance.Offset)
 	}
-	l.delta = &Delta{base: l.image, next: fresh.next}
+	fresh.base = l.image
+	l.delta = fresh
 	delta, image := l.publish(provenance)
 	return delta, image, nil
 }

@@ -41,9 +41,9 @@ func (t *Topic) Partitions() iter.Seq2[int32, *Partition] { return t.partitions.
 // PartitionsFrom goes through the partitions from a number on.
 func (t *Topic) PartitionsFrom(n int32) iter.Seq2[int32, *Partition] { return t.partitions.From(n) }
 
-func (t *Topic) with(n int32, partition *Partition) *Topic {
+func (t *Topic) with(by *editor, n int32, partition *Partition) *Topic {
 	changed := *t
-	changed.partitions = t.partitions.With(n, partition)
+	changed.partitions = t.partitions.with(by, n, partition)
 	return &changed
 }
 

@@ -184,6 +184,14 @@ func TestJSONAsDumpLogSegments(t *testing.T) {
 	if got := JSON(record, 0); got != want {
 		t.Errorf("printed %s, not %s", got, want)
 	}
+	key, value := NewGroupMetadataKey(), NewTransactionLogValue()
+	key.Group = "readers"
+	if got, want := KeyJSON(key), `{"type":"2","data":{"group":"readers"}}`; got != want {
+		t.Errorf("printed %s, not %s", got, want)
+	}
+	if got, want := ValueJSON(value, 1), `{"version":"1","data":{"producerId":0,"producerEpoch":0,`; !strings.HasPrefix(got, want) {
+		t.Errorf("printed %s, not %s…", got, want)
+	}
 	for record, want := range map[Record]string{
 		NewClearElrRecord():                    "CLEAR_ELR_RECORD",
 		NewNoOpRecord():                        "NO_OP_RECORD",

@@ -21,6 +21,20 @@ func JSON(record MetadataRecord, version int16) string {
 	return string(append(dst, '}'))
 }
 
+// KeyJSON prints the key of a coordinator's record as DumpLogSegments does:
+// {"type":"2","data":{…}}.
+func KeyJSON(key Key) string {
+	dst := append([]byte(`{"type":"`), strconv.Itoa(int(key.APIKey()))...)
+	return string(append(key.AppendJSON(append(dst, `","data":`...), 0), '}'))
+}
+
+// ValueJSON prints the value of a coordinator's record as DumpLogSegments does:
+// {"version":"3","data":{…}}.
+func ValueJSON(value Value, version int16) string {
+	dst := append([]byte(`{"version":"`), strconv.Itoa(int(version))...)
+	return string(append(value.AppendJSON(append(dst, `","data":`...), version), '}'))
+}
+
 // TypeName gives a record's name as Kafka's MetadataRecordType spells it, as
 // TOPIC_RECORD for TopicRecord.
 func TypeName(record Record) string {

@@ -46,13 +46,15 @@ java $here/Scenario.java localhost:29392 second
 kill -9 $two; sleep 6             # is fenced
 kill $one; wait $one || true
 cd $work/meta/__cluster_metadata-0
-rm -f $here/*.checkpoint $here/*.log $here/*.image
+rm -f $here/*.checkpoint $here/*.log $here/*.image $here/log.dump
 cp *.checkpoint $here/
 cp 00000000000000000000.log $here/
-chmod u+w $here/*
+chmod 644 $here/*.checkpoint $here/*.log
 first=00000000000000000000-0000000000.checkpoint
 for snapshot in *.checkpoint; do
     test $snapshot = $first || java $here/Images.java $snapshot > $here/$snapshot.image
 done
 java $here/Images.java $first 00000000000000000000.log > $here/log.image
+java org.apache.kafka.tools.DumpLogSegments --cluster-metadata-decoder --files 00000000000000000000.log |
+    grep -o "payload: .*" | sed "s/payload: //" > $here/log.dump
 cd / && rm -rf $work
