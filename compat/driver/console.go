@@ -45,7 +45,6 @@ func text(b []byte) string {
 func (c *Console) Produce(ctx context.Context, o suite.ProduceOptions, records []suite.Record) ([]suite.Ack, error) {
 	args := []string{
 		"--bootstrap-server", c.addr, "--topic", o.Topic,
-		"--reader-property", "parse.key=true", "--reader-property", "parse.headers=true",
 		"--reader-property", "null.marker=" + nullText,
 		"--command-property", "linger.ms=" + strconv.Itoa(o.LingerMs),
 		"--command-property", "enable.idempotence=" + strconv.FormatBool(o.Idempotent),
@@ -65,15 +64,8 @@ func (c *Console) Produce(ctx context.Context, o suite.ProduceOptions, records [
 	if o.OneByOne {
 		args = append(args, "--sync")
 	}
-	var input strings.Builder
-	for _, r := range records {
-		var headers []string
-		for _, h := range r.Headers {
-			headers = append(headers, h.Key+":"+text(h.Value))
-		}
-		fmt.Fprintf(&input, "%s\t%s\t%s\n", strings.Join(headers, ","), text(r.Key), text(r.Value))
-	}
-	result, err := c.process.Tool(ctx, "ConsoleProducer", input.String(), args...)
+	input, more := lines(records)
+	result, err := c.process.Tool(ctx, "ConsoleProducer", input, append(args, more...)...)
 	if err != nil {
 		return nil, err
 	}
@@ -84,6 +76,30 @@ func (c *Console) Produce(ctx context.Context, o suite.ProduceOptions, records [
 		return nil, fmt.Errorf("ConsoleProducer: %s", result)
 	}
 	return slices.Repeat([]suite.Ack{ack}, len(records)), nil
+}
+
+// lines are the records as the line reader takes them, and the properties that tell it which columns there are.
+func lines(records []suite.Record) (string, []string) {
+	headed := slices.ContainsFunc(records, func(r suite.Record) bool { return len(r.Headers) > 0 })
+	keyed := slices.ContainsFunc(records, func(r suite.Record) bool { return r.Key != nil })
+	var input strings.Builder
+	for _, r := range records {
+		if headed {
+			var headers []string
+			for _, h := range r.Headers {
+				headers = append(headers, h.Key+":"+text(h.Value))
+			}
+			input.WriteString(strings.Join(headers, ",") + "\t")
+		}
+		if keyed {
+			input.WriteString(text(r.Key) + "\t")
+		}
+		input.WriteString(text(r.Value) + "\n")
+	}
+	return input.String(), []string{
+		"--reader-property", "parse.headers=" + strconv.FormatBool(headed),
+		"--reader-property", "parse.key=" + strconv.FormatBool(keyed),
+	}
 }
 
 // Consume runs ConsoleConsumer on each partition for as many records as there are up to the end.

@@ -30,7 +30,6 @@ func (c *Client) Close() error { return nil }
 func (c *Client) connect(opts ...kgo.Opt) (*kgo.Client, error) {
 	return kgo.NewClient(append([]kgo.Opt{
 		kgo.SeedBrokers(c.Addr),
-		kgo.AllowAutoTopicCreation(),
 		kgo.MetadataMinAge(100 * time.Millisecond),
 	}, opts...)...)
 }
@@ -50,6 +49,7 @@ func producerOpts(o suite.ProduceOptions) ([]kgo.Opt, error) {
 		return nil, fmt.Errorf("codec %q", o.Codec)
 	}
 	opts := []kgo.Opt{
+		kgo.AllowAutoTopicCreation(),
 		kgo.ProducerBatchCompression(codec),
 		kgo.ProducerLinger(time.Duration(o.LingerMs) * time.Millisecond),
 		kgo.RecordPartitioner(kgo.ManualPartitioner()),

@@ -25,6 +25,8 @@ final class ToolOps {
         final ByteArrayOutputStream out = new ByteArrayOutputStream();
         final ByteArrayOutputStream err = new ByteArrayOutputStream();
         final InputStream in;
+        /** What the tool wants done when its JVM goes down: the console producer closes its producer only there. */
+        final List<Runnable> shutdownHooks = new ArrayList<>();
         Integer exit;
 
         Run(byte[] input) {
@@ -49,7 +51,12 @@ final class ToolOps {
         System.setErr(new PrintStream(new Dispatcher(false, System.err), true, StandardCharsets.UTF_8));
         Exit.setExitProcedure((code, message) -> leave(code, message));
         Exit.setHaltProcedure((code, message) -> leave(code, message));
-        Exit.setShutdownHookAdder((name, runnable) -> { });
+        Exit.setShutdownHookAdder((name, runnable) -> {
+            Run run = CURRENT.get();
+            if (run != null) {
+                run.shutdownHooks.add(runnable);
+            }
+        });
     }
 
     /** Replaces standard input, after the driver has taken the real one for itself. */
@@ -163,6 +170,7 @@ final class ToolOps {
                 run.exit = 1;
             }
         } finally {
+            run.shutdownHooks.forEach(Runnable::run);
             CURRENT.remove();
         }
         ObjectNode answer = Driver.JSON.createObjectNode();

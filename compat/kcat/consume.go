@@ -52,7 +52,7 @@ func consumeArgs(o suite.ConsumeOptions, partition int32, from int64) []string {
 		isolation = "read_committed"
 	}
 	args := []string{
-		"-C", "-t", o.Topic, "-p", strconv.Itoa(int(partition)), "-o", start, "-u", "-f", format,
+		"-C", "-E", "-t", o.Topic, "-p", strconv.Itoa(int(partition)), "-o", start, "-u", "-f", format,
 		"-X", "topic.auto.offset.reset=" + reset, "-X", "isolation.level=" + isolation, "-X", "check.crcs=true",
 	}
 	switch {

@@ -91,7 +91,8 @@ func shape(r suite.Record) (runOf, []string, error) {
 	for _, h := range r.Headers {
 		args = append(args, "-H", h.Key+"="+string(h.Value))
 	}
-	s := runOf{r.Partition, strings.Join(args, "\x00"), r.Key != nil, r.Value == nil}
+	// A null value is an empty one under -Z, and needs a key (perhaps null, that is empty, itself): an empty line is skipped.
+	s := runOf{r.Partition, strings.Join(args, "\x00"), r.Key != nil || r.Value == nil, r.Value == nil}
 	if r.Value != nil && len(r.Value) == 0 || r.Key != nil && len(r.Key) == 0 || r.Timestamp != 0 {
 		return s, nil, fmt.Errorf("kcat cannot send empty keys, empty values or timestamps")
 	}
@@ -193,11 +194,12 @@ func errorName(text string) string {
 	return strings.TrimSpace(text)
 }
 
-// Stream feeds kcat's standard input, never more than the window ahead of the deliveries it reports.
+// Stream feeds kcat's standard input until stop is closed. kcat looks at deliveries only when it reads the next message, so it
+// is fed without waiting for them; its own queue, of the size of the window, and the pipe hold the feeder back.
 func (c *Client) Stream(ctx context.Context, o suite.StreamOptions, stop <-chan struct{}) ([]suite.Ack, error) {
 	args := append([]string{"-b", c.Addr}, produceArgs(o.ProduceOptions)...)
-	cmd := exec.CommandContext(ctx, "kcat", append(args, "-p", "0", "-u", "-X", "message.timeout.ms=120000")...)
-	// kcat reads its input in blocks unless it is a pipe that is written line by line; it gets one.
+	args = append(args, "-p", "0", "-X", "message.timeout.ms=120000", "-X", "queue.buffering.max.messages="+strconv.Itoa(max(o.Window, 1)))
+	cmd := exec.CommandContext(ctx, "kcat", args...)
 	input, err := cmd.StdinPipe()
 	if err != nil {
 		return nil, err
@@ -210,24 +212,11 @@ func (c *Client) Stream(ctx context.Context, o suite.StreamOptions, stop <-chan 
 		return nil, err
 	}
 	harness.RecordPid(cmd.Process.Pid)
-	window := make(chan struct{}, max(o.Window, 1))
 	sent := make(chan int, 1)
 	go func() {
-		n := 0
-		defer func() { _ = input.Close(); sent <- n }()
-		for {
-			select {
-			case <-stop:
-				return
-			case <-ctx.Done():
-				return
-			case window <- struct{}{}:
-			}
-			if _, err := io.WriteString(input, o.Prefix+strconv.Itoa(n)+messageDelimiter); err != nil {
-				return
-			}
-			n++
-		}
+		n := feed(input, o.Prefix, stop, ctx.Done())
+		_ = input.Close()
+		sent <- n
 	}()
 	var acks []suite.Ack
 	var rest strings.Builder
@@ -239,7 +228,6 @@ func (c *Client) Stream(ctx context.Context, o suite.StreamOptions, stop <-chan 
 			continue
 		}
 		acks = append(acks, ack)
-		<-window
 		if o.OnAck != nil {
 			o.OnAck(len(acks))
 		}
@@ -249,6 +237,22 @@ func (c *Client) Stream(ctx context.Context, o suite.StreamOptions, stop <-chan 
 		return acks, fmt.Errorf("kcat reported %d of %d deliveries (%w):\n%s", len(acks), n, err, last(rest.String()))
 	}
 	return acks, nil
+}
+
+// feed writes numbered messages until it is told to stop, and returns how many.
+func feed(input io.Writer, prefix string, stop, gone <-chan struct{}) int {
+	for n := 0; ; n++ {
+		select {
+		case <-stop:
+			return n
+		case <-gone:
+			return n
+		default:
+		}
+		if _, err := io.WriteString(input, prefix+strconv.Itoa(n)+messageDelimiter); err != nil {
+			return n
+		}
+	}
 }
 
 // last shortens kcat's diagnostics for an error message.

@@ -190,30 +190,34 @@ def record(message):
     }
 
 
-def admin(call):
-    return ck_admin.AdminClient(call.config())
+def with_admin(call, work):
+    """Runs work with an admin client that lives until the work is done: its futures die with it."""
+    client = ck_admin.AdminClient(call.config())
+    result = work(client)
+    del client
+    return result
 
 
 def create_topic(call):
     new = ck_admin.NewTopic(call.args["topic"], call.args["partitions"], 1, config=call.args.get("configs") or {})
-    admin(call).create_topics([new])[call.args["topic"]].result()
+    with_admin(call, lambda a: a.create_topics([new])[call.args["topic"]].result())
     return {}
 
 
 def delete_topic(call):
-    admin(call).delete_topics([call.args["topic"]])[call.args["topic"]].result()
+    with_admin(call, lambda a: a.delete_topics([call.args["topic"]])[call.args["topic"]].result())
     return {}
 
 
 def create_partitions(call):
     new = ck_admin.NewPartitions(call.args["topic"], call.args["total"])
-    admin(call).create_partitions([new])[call.args["topic"]].result()
+    with_admin(call, lambda a: a.create_partitions([new])[call.args["topic"]].result())
     return {}
 
 
 def partitions(call):
     topics = confluent_kafka.TopicCollection([call.args["topic"]])
-    description = admin(call).describe_topics(topics)[call.args["topic"]].result()
+    description = with_admin(call, lambda a: a.describe_topics(topics)[call.args["topic"]].result())
     for p in description.partitions:
         if p.leader is None or p.leader.id < 0:
             raise RuntimeError(f"partition {p.id} has no leader")
@@ -221,20 +225,19 @@ def partitions(call):
 
 
 def topics(call):
-    return sorted(admin(call).list_topics(timeout=30).topics)
+    return sorted(with_admin(call, lambda a: a.list_topics(timeout=30).topics))
 
 
 def topic_configs(call):
     resource = ck_admin.ConfigResource(ck_admin.ConfigResource.Type.TOPIC, call.args["topic"])
-    entries = admin(call).describe_configs([resource])[resource].result()
+    entries = with_admin(call, lambda a: a.describe_configs([resource])[resource].result())
     return {name: entry.value for name, entry in entries.items()}
 
 
 def delete_records(call):
     before = {LATEST: confluent_kafka.OFFSET_END}.get(call.args["before"], call.args["before"])
     partition = confluent_kafka.TopicPartition(call.args["topic"], call.args["partition"], before)
-    (future,) = admin(call).delete_records([partition]).values()
-    return future.result().low_watermark
+    return with_admin(call, lambda a: next(iter(a.delete_records([partition]).values())).result().low_watermark)
 
 
 def list_offset(call):
@@ -242,8 +245,7 @@ def list_offset(call):
     spec = {LATEST: ck_admin.OffsetSpec.latest, EARLIEST: ck_admin.OffsetSpec.earliest,
             -3: ck_admin.OffsetSpec.max_timestamp}.get(at, lambda: ck_admin.OffsetSpec.for_timestamp(at))()
     partition = confluent_kafka.TopicPartition(call.args["topic"], call.args["partition"])
-    (future,) = admin(call).list_offsets({partition: spec}).values()
-    result = future.result()
+    result = with_admin(call, lambda a: next(iter(a.list_offsets({partition: spec}).values())).result())
     return {"offset": result.offset, "timestamp": result.timestamp}
 
 

@@ -34,8 +34,8 @@ func acks(t *T, level string) {
 		}
 	}
 	for _, b := range t.Stored(topic) {
-		if b.ProducerID != -1 || b.BaseSequence != -1 {
-			t.Fatalf("the batch at offset %d has producer id %d and sequence %d without idempotence", b.BaseOffset, b.ProducerID, b.BaseSequence)
+		if b.ProducerID != -1 {
+			t.Fatalf("the batch at offset %d has producer id %d without idempotence", b.BaseOffset, b.ProducerID)
 		}
 	}
 }

@@ -108,7 +108,7 @@ func startFlow(on Restarting, name string, c suite.Client) *flow {
 		acked: make(chan int, 1), read: make(chan int, 1), stop: make(chan struct{}),
 		produced: make(chan error, 1), consumed: make(chan error, 1),
 	}
-	if err := on.Ref.CreateTopic(on.Ctx, f.topic, 1, nil); err != nil {
+	if err := createAndWait(on.Ctx, on.Ref, f.topic, 1, nil); err != nil {
 		on.Fatal(err)
 	}
 	go func() {

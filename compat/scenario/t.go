@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"ottla/compat/franz"
 	"ottla/compat/harness"
@@ -41,7 +42,7 @@ func (t *T) Topic(suffix string, partitions int, configs ...string) string {
 		values[key] = value
 	}
 	name := t.TopicName(suffix)
-	t.Must(t.Ref.CreateTopic(t.Ctx, name, partitions, values), "create topic")
+	t.Must(createAndWait(t.Ctx, t.Ref, name, partitions, values), "create topic")
 	return name
 }
 
@@ -172,6 +173,39 @@ func (t *T) FailsWith(err error, want, what string) {
 	t.Helper()
 	if got := suite.ErrorName(err); got != want {
 		t.Fatalf("%s: error %q (%v), want %s", what, got, err, want)
+	}
+}
+
+// createAndWait creates a topic and waits until the broker shows it: it learns of a new topic a little after the controller has
+// answered, and some clients give up at once.
+func createAndWait(ctx context.Context, ref *franz.Client, topic string, partitions int, configs map[string]string) error {
+	if err := ref.CreateTopic(ctx, topic, partitions, configs); err != nil {
+		return err
+	}
+	return eventually(ctx, func() error {
+		n, err := ref.Partitions(ctx, topic)
+		if err == nil && n != partitions {
+			err = fmt.Errorf("the topic has %d partitions, want %d", n, partitions)
+		}
+		return err
+	})
+}
+
+// eventually repeats a question whose answer may lag behind until it is right; one that stays wrong is ended by the context, and
+// the last answer is the error.
+func eventually(ctx context.Context, ask func() error) error {
+	ticker := time.NewTicker(20 * time.Millisecond)
+	defer ticker.Stop()
+	for {
+		err := ask()
+		if err == nil {
+			return nil
+		}
+		select {
+		case <-ticker.C:
+		case <-ctx.Done():
+			return fmt.Errorf("still: %w", err)
+		}
 	}
 }
 

@@ -20,12 +20,12 @@ func topicLife(t *T) {
 	topic := t.TopicName("")
 	c, configs := as[suite.TopicAdmin](t), as[suite.ConfigReader](t)
 	t.Must(c.CreateTopic(t.Ctx, topic, 3, map[string]string{"retention.ms": "86400000"}), "create")
+	wantPartitions(t, topic, 3)
 	names, err := c.Topics(t.Ctx)
 	t.Must(err, "list topics")
 	if !slices.Contains(names, topic) {
 		t.Fatalf("the topic is not listed: %v", names)
 	}
-	wantPartitions(t, topic, 3)
 	values, err := configs.TopicConfigs(t.Ctx, topic)
 	t.Must(err, "describe the configuration")
 	for key, want := range map[string]string{"retention.ms": "86400000", "cleanup.policy": "delete", "min.insync.replicas": "1"} {
@@ -49,13 +49,18 @@ func topicLife(t *T) {
 	t.ReadBack(topic, sent[:3])
 }
 
+// wantPartitions asks until the client sees so many partitions, each with a leader: a broker learns of a new topic a little after
+// the controller has answered.
 func wantPartitions(t *T, topic string, want int) {
 	t.Helper()
-	n, err := as[suite.Describer](t).Partitions(t.Ctx, topic)
-	t.Must(err, "describe the topic")
-	if n != want {
-		t.Fatalf("the topic has %d partitions, want %d", n, want)
-	}
+	c := as[suite.Describer](t)
+	t.Must(eventually(t.Ctx, func() error {
+		n, err := c.Partitions(t.Ctx, topic)
+		if err == nil && n != want {
+			err = fmt.Errorf("the topic has %d partitions, want %d", n, want)
+		}
+		return err
+	}), "describe the topic")
 }
 
 func metadata(t *T) {

@@ -1,0 +1,90 @@
+#!/usr/bin/env bash
+# The black-box compatibility suite. README.md beside it says what each part shows.
+#
+#   run.sh install     what the suite needs (install.sh)
+#   run.sh clients     clients x scenarios
+#   run.sh tools       Apache Kafka's command-line tools
+#   run.sh dumpcheck   Apache Kafka's DumpLogSegments over every file of a loaded node, then Apache Kafka on its directory
+#   run.sh crash       kill -9 under load, restart; with 1 GB of log; and the measured start, memory and size
+#   run.sh measure     only the measured figures
+#   run.sh control     clients and tools against Apache Kafka 4.4.0, recorded under testdata/control/
+#   run.sh control-sample   a few cells against Apache Kafka again, compared with what is recorded (for CI)
+#   run.sh all         install, clients, tools, dumpcheck, crash
+#
+# OTTLA_COMPAT_TARGET=kafka runs a part against Apache Kafka instead of bin/ottla. OTTLA_COMPAT_RUN narrows the tests to a
+# go test -run pattern below the part's test (clients: all/kcat/codec-gzip). Results go to compat/results/ (ignored by git).
+set -euo pipefail
+
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+root=$(dirname "$here")
+cd "$root"
+
+pids=$(mktemp)
+export OTTLA_COMPAT_PIDS=$pids
+# Whatever the tests started and did not end, for instance because they ran out of time: by process id, and only while the process
+# still is one of ours.
+sweep() {
+  local pid
+  while read -r pid; do
+    if [ -r "/proc/$pid/cmdline" ] && tr '\0' ' ' <"/proc/$pid/cmdline" | grep -qE 'kafka\.Kafka|ottla serve| Driver|driver\.py|^kcat '; then
+      kill -9 "$pid" 2>/dev/null || true
+    fi
+  done <"$pids"
+  rm -f "$pids"
+}
+trap sweep EXIT
+
+run_tests() { # NAME TIMEOUT [pattern below the test]
+  local pattern="^$1\$"
+  [ -z "${OTTLA_COMPAT_RUN:-}" ] || pattern+="/${OTTLA_COMPAT_RUN}"
+  go test -tags compat -count=1 -v -timeout "$2" -run "$pattern" ./compat
+}
+
+results() { # where this run's results go: nowhere when only a part of the cells runs
+  if [ -n "${OTTLA_COMPAT_RUN:-}" ]; then unset OTTLA_COMPAT_RESULTS; else export OTTLA_COMPAT_RESULTS="$1"; fi
+}
+
+case "${1:-}" in
+  install) exec "$here/install.sh" "${@:2}" ;;
+  clients)
+    "$here/install.sh"
+    results "$here/results"
+    run_tests TestClients 15m
+    ;;
+  tools)
+    "$here/install.sh"
+    results "$here/results"
+    run_tests TestTools 10m
+    ;;
+  dumpcheck)
+    "$here/install.sh"
+    run_tests TestDump 10m
+    ;;
+  crash)
+    "$here/install.sh"
+    run_tests 'Test(Crash|CrashLarge|Measure)' 10m
+    ;;
+  measure)
+    "$here/install.sh"
+    run_tests TestMeasure 5m
+    ;;
+  control)
+    "$here/install.sh"
+    export OTTLA_COMPAT_TARGET=kafka
+    results "$root/testdata/control"
+    run_tests TestClients 15m
+    run_tests TestTools 10m
+    ;;
+  control-sample)
+    "$here/install.sh"
+    export OTTLA_COMPAT_TARGET=kafka
+    run_tests TestControlSample 5m
+    ;;
+  all)
+    for part in clients tools dumpcheck crash; do "$here/run.sh" "$part"; done
+    ;;
+  *)
+    sed -n '2,/^set/{/^#/s/^# \{0,1\}//p}' "$0" >&2
+    exit 2
+    ;;
+esac
