@@ -1,0 +1,75 @@
+package api
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"ottla/protocol"
+)
+
+// API is one row of the registry: what this build serves of one request.
+type API struct {
+	Key        protocol.APIKey
+	MinVersion int16
+	MaxVersion int16
+	Scope      protocol.Scope // the listeners that serve it
+	serve      func(c *call, req kmsg.Request)
+}
+
+// registry lists every API of this build by ascending key. The versions are those
+// of Apache Kafka 4.4.0 (protocol.APIs) unless a row says less, and why.
+var registry = []API{
+	row(protocol.ApiVersions, apiVersions),
+}
+
+// row makes a row with all versions and listeners of Apache Kafka 4.4.0. The
+// handler's type says which message it takes.
+func row[R kmsg.Request](key protocol.APIKey, handler func(c *call, req R)) API {
+	known := protocol.APIOf(key)
+	return API{
+		Key: key, MinVersion: known.MinVersion, MaxVersion: known.MaxVersion, Scope: known.Scope,
+		serve: func(c *call, req kmsg.Request) { handler(c, req.(R)) },
+	}
+}
+
+// on restricts a row to some kinds of listener.
+func (a API) on(scope protocol.Scope) API {
+	a.Scope &= scope
+	return a
+}
+
+// advertised is the row as ApiVersions tells it. Produce is told from version 0 on
+// though served from 3 on: librdkafka takes a higher minimum for a broker that
+// knows no compression (KAFKA-18659).
+func (a *API) advertised() kmsg.ApiVersionsResponseApiKey {
+	told := kmsg.ApiVersionsResponseApiKey{ApiKey: int16(a.Key), MinVersion: a.MinVersion, MaxVersion: a.MaxVersion}
+	if a.Key == protocol.Produce {
+		told.MinVersion = 0
+	}
+	return told
+}
+
+// serves tells whether a request is served on a kind of listener.
+func (a *API) serves(scope protocol.Scope, version int16) bool {
+	return a.Scope&scope != 0 && a.MinVersion <= version && version <= a.MaxVersion
+}
+
+// Supported tells whether this build serves a version of an API on a kind of
+// listener; it is what server.Options.Supported wants.
+func Supported(scope protocol.Scope, key protocol.APIKey, version int16) bool {
+	a := find(registry, key)
+	return a != nil && a.serves(scope, version)
+}
+
+// Registry gives a copy of the table, by ascending key, for whoever shows it.
+func Registry() []API { return slices.Clone(registry) }
+
+func find(table []API, key protocol.APIKey) *API {
+	at, found := slices.BinarySearchFunc(table, key, func(a API, key protocol.APIKey) int { return cmp.Compare(a.Key, key) })
+	if !found {
+		return nil
+	}
+	return &table[at]
+}
