@@ -1,26 +1,66 @@
 package log
 
 import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"path"
+	"slices"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"ottla/protocol"
-	"ottla/protocol/record"
-	"ottla/protocol/wire"
+	"ottla/storage/producer"
+	"ottla/storage/segment"
 )
 
 // Log is one partition's log. See the package comment for which calls may overlap.
-type Log struct{}
+type Log struct {
+	env    Env
+	tp     protocol.TopicPartition
+	logger *slog.Logger
 
-// Create makes the directory of a new partition, with partition.metadata (unless topicID is zero), and its first,
-// empty segment.
-func Create(env Env, dir string, tp protocol.TopicPartition, topicID protocol.TopicID, opts Options) (*Log, error) {
-	panic("todo")
+	opts   atomic.Pointer[Options]
+	shown  atomic.Pointer[published]
+	failed atomic.Pointer[error] // set once: the log is poisoned
+	closed atomic.Bool
+
+	// The serialised callers'.
+	vector   [][]byte
+	group    []*Entry
+	doomed   []doomed // files that wait for their removal
+	jitter   time.Duration
+	dirStale atomic.Bool // entries were added to the directory since it was synced
+
+	sawMs atomic.Int64 // the newest time a caller told
+
+	flushing    sync.Mutex // one fsync at a time; taken before mu
+	lastFlushMs atomic.Int64
+
+	// mu guards the rest. It is not held over I/O.
+	mu            sync.Mutex
+	dir           string
+	topicID       protocol.TopicID
+	segments      []*segment.Segment // never empty; replaced, never changed
+	end           protocol.Offset
+	logStart      protocol.Offset
+	highWatermark protocol.Offset
+	durableEnd    protocol.Offset
+	producers     *producer.State
+	epochs        []EpochStart      // ascending; replaced, never changed
+	epochsStale   bool              // the file has more at its beginning
+	snapshots     []protocol.Offset // of the .snapshot files, ascending
+	truncations   uint64
 }
 
-// Open opens an existing directory and repairs what may be repaired. A *DamagedError means that durable bytes
-// are damaged: nothing was cut, and the partition must go offline.
-func Open(env Env, dir string, tp protocol.TopicPartition, opts Options, state OpenState) (*Log, Recovery, error) {
-	panic("todo")
+// published is what readers see, all of one moment.
+type published struct {
+	View
+	segments    []*segment.Segment
+	activeSize  int64 // bytes of the last segment that belong to the view
+	epochs      []EpochStart
+	truncations uint64
 }
 
 // View is a consistent look at a log's offsets.
@@ -35,149 +75,194 @@ type View struct {
 }
 
 // View is published atomically; no lock is taken.
-func (l *Log) View() View { panic("todo") }
+func (l *Log) View() View { return l.shown.Load().View }
 
-// Origin tells who appends, which decides the checks (AppendOrigin.java).
-type Origin int8
-
-const (
-	OriginClient      Origin = iota // a producer's batch: sequences and epochs are checked
-	OriginCoordinator               // this node's group, transaction or share coordinator
-	OriginMarker                    // a transaction marker (WriteTxnMarkers)
-	OriginFollower                  // bytes from the leader: offsets are theirs and must fit
-	OriginRaft                      // the metadata log's leader
-)
-
-// Entry is one batch to append and what became of it.
-type Entry struct {
-	Batch  record.Batch
-	Info   record.Info
-	Origin Origin
-	// TransactionVersion is that of the request or marker: 2 makes a producer without state start at sequence
-	// 0, and makes a marker's epoch be beyond the producer's. 0 and 1 are alike (KIP-890).
-	TransactionVersion int8
-
-	Err             error           // a fault of this entry alone, *protocol.Error; nothing of it was written
-	FirstOffset     protocol.Offset // of a duplicate: the original's
-	LastOffset      protocol.Offset
-	LogAppendTimeMs int64 // -1 unless the topic stamps the append time; of a duplicate: the original's timestamp
-	Duplicate       bool  // had been appended before; not written again
+func newLog(env Env, dir string, tp protocol.TopicPartition, opts Options) *Log {
+	l := &Log{env: env, tp: tp, dir: dir, logger: env.Logger, producers: producer.New(opts.ProducerIDExpiration)}
+	if l.logger == nil {
+		l.logger = slog.New(slog.DiscardHandler)
+	}
+	l.opts.Store(&opts)
+	return l
 }
 
-// Append writes the entries' batches in order. Batches are stamped in place (offsets, leader epoch, append
-// time), except a follower's, which must continue the log. Faults of an entry stand in its Err; the returned
-// error is the environment's, and then no entry counts as written: vfs ENOSPC and EDQUOT leave the log as it
-// was and usable, any other error poisons it. The bytes are not kept.
-func (l *Log) Append(now time.Time, epoch protocol.LeaderEpoch, entries []*Entry) error { panic("todo") }
-
-// Read is a stretch of whole batches.
-type Read struct {
-	Region           wire.Region // release it once; empty if there is nothing in [from, bound)
-	FirstBatchOffset protocol.Offset // base offset of the first batch; may be below from
-	NextOffset       protocol.Offset // what to read next; valid only if Exact
-	SegmentBase      protocol.Offset
+// Create makes the directory of a new partition, with partition.metadata (unless topicID is zero), and its first,
+// empty segment, all durable when it returns.
+func Create(env Env, dir string, tp protocol.TopicPartition, topicID protocol.TopicID, opts Options) (*Log, error) {
+	l := newLog(env, dir, tp, opts)
+	if err := env.FS.MkdirAll(dir); err != nil {
+		return nil, fmt.Errorf("cannot create the directory of %s: %w", tp, err)
+	}
+	if !topicID.IsZero() {
+		if err := l.SetTopicID(topicID); err != nil {
+			return nil, err
+		}
+	}
+	first, err := segment.Create(env.Files, dir, 0, l.segmentOptions(), 0)
+	if err != nil {
+		return nil, fmt.Errorf("cannot create the log of %s: %w", tp, err)
+	}
+	if err := errors.Join(env.FS.SyncDir(dir), env.FS.SyncDir(path.Dir(dir))); err != nil {
+		return nil, fmt.Errorf("cannot make the directory of %s durable: %w", tp, err)
+	}
+	l.segments = []*segment.Segment{first}
+	first.Rest()
+	l.jitter = l.newJitter()
+	l.publish()
+	return l, nil
 }
 
-// Read finds whole batches from the one that holds from on, up to maxBytes, none of which reaches bound. With
-// atLeastOne the first batch comes even if it is larger than maxBytes. It reads within one segment. An offset
-// outside [LogStartOffset, LogEndOffset] is protocol.OffsetOutOfRange.
-func (l *Log) Read(from protocol.Offset, maxBytes int, bound protocol.Offset, atLeastOne bool) (Read, error) {
-	panic("todo")
+func (l *Log) segmentOptions() segment.Options {
+	o := l.opts.Load()
+	return segment.Options{IntervalBytes: o.IndexIntervalBytes, IndexBytes: o.SegmentIndexBytes}
 }
 
-// AbortedIn lists the aborted transactions that have records in [from, to), by first offset. Never nil.
-func (l *Log) AbortedIn(from, to protocol.Offset) ([]wire.AbortedTransaction, error) { panic("todo") }
-
-// TimestampOffset is a record found by time.
-type TimestampOffset struct {
-	TimestampMs int64
-	Offset      protocol.Offset
-	LeaderEpoch protocol.LeaderEpoch
+// newJitter draws how much earlier than SegmentAge the next segment is rolled (LogConfig.randomSegmentJitter).
+func (l *Log) newJitter() time.Duration {
+	o := l.opts.Load()
+	most := min(o.SegmentJitter, o.SegmentAge).Milliseconds()
+	if most <= 0 || l.env.Random == nil {
+		return 0
+	}
+	return time.Duration(l.env.Random()%uint64(most)) * time.Millisecond
 }
 
-// OffsetForTime finds the first record at or after the log's start whose timestamp is not before timestampMs.
-func (l *Log) OffsetForTime(timestampMs int64) (found TimestampOffset, ok bool, err error) { panic("todo") }
+// active is the segment that takes appends; for the serialised callers.
+func (l *Log) active() *segment.Segment { return l.segments[len(l.segments)-1] }
 
-// MaxTimestamp finds the first record with the largest timestamp in the log.
-func (l *Log) MaxTimestamp() (found TimestampOffset, ok bool, err error) { panic("todo") }
-
-// EpochEnd gives the largest known epoch not above the asked one and its end offset, or (-1, -1) if unknown
-// (LeaderEpochFileCache.endOffsetFor).
-func (l *Log) EpochEnd(epoch protocol.LeaderEpoch) (protocol.LeaderEpoch, protocol.Offset) { panic("todo") }
-
-// EpochOf gives the leader epoch that wrote the record at offset, or NoLeaderEpoch.
-func (l *Log) EpochOf(offset protocol.Offset) protocol.LeaderEpoch { panic("todo") }
-
-// LatestEpoch gives the newest leader epoch in the cache, or NoLeaderEpoch.
-func (l *Log) LatestEpoch() protocol.LeaderEpoch { panic("todo") }
-
-// AssignEpoch records that epoch begins at start: what a new leader does before its first append. It is durable
-// when it returns.
-func (l *Log) AssignEpoch(epoch protocol.LeaderEpoch, start protocol.Offset) error { panic("todo") }
-
-// Flush makes everything up to the present end durable and moves DurableEnd there. It may run beside appends;
-// callers that ask for the same end share one fsync.
-func (l *Log) Flush(now time.Time) error { panic("todo") }
-
-// TruncateTo cuts the log so that it ends at offset, or before it if offset lies within a batch.
-func (l *Log) TruncateTo(offset protocol.Offset) error { panic("todo") }
-
-// TruncateFullyAndStartAt drops everything; the log is empty and begins at offset.
-func (l *Log) TruncateFullyAndStartAt(offset protocol.Offset) error { panic("todo") }
-
-// AdvanceLogStart moves the log's start up (DeleteRecords, or a follower after its leader). A lower offset
-// changes nothing; one beyond the end is protocol.OffsetOutOfRange. Segments go at the next Maintain.
-func (l *Log) AdvanceLogStart(now time.Time, offset protocol.Offset) error { panic("todo") }
-
-// SetHighWatermark tells how far the log is replicated: retention stops there, and transactions whose marker
-// lies below it are stable.
-func (l *Log) SetHighWatermark(offset protocol.Offset) { panic("todo") }
-
-// Maintenance is what Maintain did and what it wants.
-type Maintenance struct {
-	Rolled          bool
-	SegmentsDeleted int
-	BytesDeleted    int64
-	LogStartOffset  protocol.Offset
-	FlushWanted     bool      // call Flush (on a worker): a segment was rolled, or flush.ms is over
-	NextDeadline    time.Time // zero: nothing is due by itself
-	Err             error     // of the environment
+// publish shows readers the present state. mu is held, or nobody else knows the log yet.
+func (l *Log) publish() {
+	active := l.active()
+	p := &published{
+		View: View{
+			LogStartOffset: l.logStart, LocalLogStartOffset: l.logStart, LogEndOffset: l.end,
+			FirstUnstableOffset: l.producers.FirstUnstableOffset(), DurableEnd: l.durableEnd,
+			ActiveSegmentBase: active.Base(), LatestEpoch: protocol.NoLeaderEpoch,
+		},
+		segments: l.segments, activeSize: active.Size(), epochs: l.epochs, truncations: l.truncations,
+	}
+	if p.FirstUnstableOffset != protocol.NoOffset {
+		p.FirstUnstableOffset = max(p.FirstUnstableOffset, l.logStart)
+	}
+	if n := len(l.epochs); n > 0 {
+		p.LatestEpoch = l.epochs[n-1].Epoch
+	}
+	if l.durableEnd > l.end || l.logStart > l.end {
+		panic(fmt.Sprintf("log: %s begins at %d and is durable up to %d, beyond its end %d", l.tp, l.logStart, l.durableEnd, l.end))
+	}
+	l.shown.Store(p)
 }
 
-// Maintain does what is due: rolls by age, retention, removal of files whose delay is over, expiry of
-// producers. It never flushes; it says so in FlushWanted.
-func (l *Log) Maintain(now time.Time) Maintenance { panic("todo") }
+// limit is how many bytes of segment i belong to the view.
+func (p *published) limit(i int) int64 {
+	if i == len(p.segments)-1 {
+		return p.activeSize
+	}
+	return p.segments[i].Size()
+}
+
+// holding is the index of the segment where offset lies, or would lie; -1 if it is before the first.
+func (p *published) holding(offset protocol.Offset) int { return holding(p.segments, offset) }
+
+func holding(segments []*segment.Segment, offset protocol.Offset) int {
+	i, found := slices.BinarySearchFunc(segments, offset, func(s *segment.Segment, o protocol.Offset) int {
+		return int(min(max(s.Base()-o, -1), 1))
+	})
+	if !found {
+		i--
+	}
+	return i
+}
+
+// end of segment i: the base of the next one, or the view's end.
+func (p *published) endOf(i int) protocol.Offset {
+	if i == len(p.segments)-1 {
+		return p.LogEndOffset
+	}
+	return p.segments[i+1].Base()
+}
+
+// ErrClosed says that the log was closed or deleted.
+var ErrClosed = errors.New("the log is closed")
+
+// usable tells whether the log may be written; a poisoned log returns what poisoned it.
+func (l *Log) usable() error {
+	if failed := l.failed.Load(); failed != nil {
+		return fmt.Errorf("the log of %s failed before: %w", l.tp, *failed)
+	}
+	if l.closed.Load() {
+		return fmt.Errorf("%s: %w", l.tp, ErrClosed)
+	}
+	return nil
+}
+
+// Failed is the error that poisoned the log, or nil.
+func (l *Log) Failed() error {
+	if failed := l.failed.Load(); failed != nil {
+		return *failed
+	}
+	return nil
+}
+
+// poison makes err the end of all writing.
+func (l *Log) poison(err error) error {
+	l.failed.CompareAndSwap(nil, &err)
+	return err
+}
+
+// nowMs is the newest time that a caller told; 0 if none did.
+func (l *Log) nowMs() int64 { return l.sawMs.Load() }
 
 // SetOptions replaces the options.
-func (l *Log) SetOptions(opts Options) { panic("todo") }
+func (l *Log) SetOptions(opts Options) {
+	l.opts.Store(&opts)
+	for _, s := range l.segments {
+		s.SetOptions(l.segmentOptions())
+	}
+	l.mu.Lock()
+	l.producers.SetExpiration(opts.ProducerIDExpiration)
+	l.mu.Unlock()
+}
 
 // Options gives the present ones.
-func (l *Log) Options() Options { panic("todo") }
+func (l *Log) Options() Options { return *l.opts.Load() }
 
 // TopicPartition names the partition.
-func (l *Log) TopicPartition() protocol.TopicPartition { panic("todo") }
-
-// TopicID is that of partition.metadata, or zero.
-func (l *Log) TopicID() protocol.TopicID { panic("todo") }
-
-// SetTopicID writes partition.metadata for a log that has none.
-func (l *Log) SetTopicID(id protocol.TopicID) error { panic("todo") }
+func (l *Log) TopicPartition() protocol.TopicPartition { return l.tp }
 
 // Dir is the log's directory.
-func (l *Log) Dir() string { panic("todo") }
+func (l *Log) Dir() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.dir
+}
 
 // Size is the number of record bytes in all segments.
-func (l *Log) Size() int64 { panic("todo") }
+func (l *Log) Size() int64 {
+	p := l.shown.Load()
+	var size int64
+	for i := range p.segments {
+		size += p.limit(i)
+	}
+	return size
+}
 
 // SegmentInfo describes a segment.
 type SegmentInfo struct {
 	Base           protocol.Offset
 	SizeBytes      int64
-	MaxTimestampMs int64
+	MaxTimestampMs int64 // -1 if there is none, or it was not looked up yet
 }
 
 // Segments lists the segments by base offset; the last is the active one.
-func (l *Log) Segments() []SegmentInfo { panic("todo") }
+func (l *Log) Segments() []SegmentInfo {
+	p := l.shown.Load()
+	list := make([]SegmentInfo, len(p.segments))
+	for i, s := range p.segments {
+		list[i] = SegmentInfo{s.Base(), p.limit(i), s.Largest().TimestampMs}
+	}
+	return list
+}
 
 // ActiveProducer is one producer, as DescribeProducers shows it.
 type ActiveProducer struct {
@@ -190,12 +275,27 @@ type ActiveProducer struct {
 }
 
 // ActiveProducers lists the producers by id.
-func (l *Log) ActiveProducers() []ActiveProducer { panic("todo") }
+func (l *Log) ActiveProducers() []ActiveProducer {
+	l.mu.Lock()
+	producers := l.producers.Producers()
+	l.mu.Unlock()
+	list := make([]ActiveProducer, len(producers))
+	for i := range producers {
+		p := &producers[i]
+		list[i] = ActiveProducer{p.ID, p.Epoch, p.LastSequence(), p.LastTimestampMs, p.CoordinatorEpoch, p.TxnFirstOffset}
+	}
+	return list
+}
 
-// MarkDeleted renames the directory to <topic>-<partition>.<32 hex digits>-delete, from where the store removes
-// it later. The log is closed.
-func (l *Log) MarkDeleted(random func() uint64) (newDir string, err error) { panic("todo") }
-
-// Close ends the log. A clean close flushes, writes the producer snapshot and the index files as Apache Kafka
-// leaves them, and returns the recovery point for the checkpoint, the end of the log.
-func (l *Log) Close(now time.Time, clean bool) (recoveryPoint protocol.Offset, err error) { panic("todo") }
+// SetHighWatermark tells how far the log is replicated: retention stops there, and transactions whose marker
+// lies below it are stable.
+func (l *Log) SetHighWatermark(offset protocol.Offset) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.highWatermark = min(max(offset, l.logStart), l.end)
+	before := l.producers.Unreplicated()
+	l.producers.Replicated(l.highWatermark)
+	if l.producers.Unreplicated() != before {
+		l.publish()
+	}
+}

@@ -1,6 +1,7 @@
 package log
 
 import (
+	"fmt"
 	"log/slog"
 	"time"
 
@@ -100,6 +101,7 @@ type Recovery struct {
 	IndexesRebuilt   int             // .index, .timeindex or .txnindex files written anew
 	SnapshotsDropped int             // damaged or stray .snapshot files removed
 	EpochsRebuilt    bool            // leader-epoch-checkpoint made anew
+	TopicIDLost      bool            // partition.metadata cannot be read; see SetTopicID
 	StrayFiles       int             // .deleted, .cleaned, .swap and .tmp files and orphaned indexes dealt with
 }
 
@@ -115,4 +117,6 @@ type DamagedError struct {
 	Reason   string // a sentence
 }
 
-func (e *DamagedError) Error() string { panic("todo") }
+func (e *DamagedError) Error() string {
+	return fmt.Sprintf("%s is damaged at byte %d: %s", e.File, e.Position, e.Reason)
+}

@@ -13,11 +13,11 @@ import (
 // process has to walk again.
 const storeBytes = 8 << 20
 
-// Full tells that a batch of the given size and last offset does not go into this segment: it would pass
-// segmentBytes, an index is full, or the offset is too far from the base (LogSegment.shouldRoll without time).
-func (s *Segment) Full(batchBytes int, lastOffset protocol.Offset, segmentBytes int64) bool {
-	size := s.Size()
-	return size > min(segmentBytes, math.MaxInt32)-int64(batchBytes) || s.indexFull() || !s.Fits(lastOffset)
+// Full tells that batches of the given size in all, the last of which ends at lastOffset, do not go into this segment:
+// they would pass segmentBytes, an index is full or could become so by the batches before the last, or the
+// offset is too far from the base (LogSegment.shouldRoll without time).
+func (s *Segment) Full(sizeBytes int64, before int, lastOffset protocol.Offset, segmentBytes int64) bool {
+	return s.Size() > min(segmentBytes, math.MaxInt32)-sizeBytes || s.indexFull(before) || !s.Fits(lastOffset)
 }
 
 // WaitedMs is how long the segment has waited to be rolled by age: the timestamp of the batch to come, minus the
@@ -29,6 +29,9 @@ func (s *Segment) WaitedMs(nowMs, batchTimestampMs int64) (int64, error) {
 	}
 	if first >= 0 {
 		return batchTimestampMs - first, nil
+	}
+	if s.createdMs == 0 {
+		s.createdMs = nowMs // nobody knew the time when it was made
 	}
 	return nowMs - s.createdMs, nil
 }

@@ -258,6 +258,18 @@ func (f *File) moved(name string) {
 	f.cache.mu.Unlock()
 }
 
+// rest closes the descriptor unless it is pinned.
+func (f *File) rest() {
+	c := f.cache
+	c.mu.Lock()
+	var victims []vfs.File
+	if f.file != nil && f.pins == 0 {
+		victims = append(victims, c.detach(f))
+	}
+	c.mu.Unlock()
+	closeAll(victims)
+}
+
 // close ends the use of the file: it is not opened again. Pins that are out stay good.
 func (f *File) close() {
 	c := f.cache

@@ -111,7 +111,8 @@ func (s *Segment) floorTime(timestampMs int64) (TimeEntry, error) {
 	return s.decodeTime(entry[:]), nil
 }
 
-// indexFull tells that one of the indexes may take no further entry (segment.index.bytes).
-func (s *Segment) indexFull() bool {
-	return s.offsets.len() >= s.opts.IndexBytes/offsetEntryBytes || s.times.len() >= s.opts.IndexBytes/timeEntryBytes-1
+// indexFull tells that one of the indexes may take no further entry after some more (segment.index.bytes).
+func (s *Segment) indexFull(more int) bool {
+	return s.offsets.len()+more >= s.opts.IndexBytes/offsetEntryBytes ||
+		s.times.len()+more >= s.opts.IndexBytes/timeEntryBytes-1
 }

@@ -149,6 +149,9 @@ func (s *Segment) Rebuild(checkFrom protocol.Offset, visit func(Batch) error) (W
 
 func (s *Segment) walk(position int64, checkFrom protocol.Offset, visit func(Batch) error) (Walked, error) {
 	found := Walked{End: position, Next: s.base}
+	if s.Size() == 0 {
+		return found, nil
+	}
 	if err := s.log.pin(false); err != nil {
 		return found, err
 	}
@@ -217,7 +220,7 @@ func (s *Segment) Truncate(offset protocol.Offset, nowMs int64) (next protocol.O
 			return 0, fmt.Errorf("cannot truncate %s: %w", s.LogName(), err)
 		}
 	}
-	if err := s.cutTxns(offset); err != nil {
+	if err := s.DropAborted(offset); err != nil {
 		return 0, err
 	}
 	if err := s.cutIndexes(offset); err != nil {
@@ -245,5 +248,5 @@ func (s *Segment) cutIndexes(offset protocol.Offset) error {
 	if err := s.offsets.cut(i + 1); err != nil {
 		return err
 	}
-	return s.reopenTimes()
+	return s.Unseal()
 }

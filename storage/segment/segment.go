@@ -128,6 +128,21 @@ func Open(cache *FileCache, dir string, base protocol.Offset, opts Options, pres
 	return s
 }
 
+// OpenSwap opens a NNN.log.swap for reading.
+func OpenSwap(cache *FileCache, dir string, base protocol.Offset, sizeBytes int64) *Segment {
+	s := attach(cache, dir, base, Options{IntervalBytes: 4096, IndexBytes: 1 << 30})
+	s.log.moved(s.log.Name() + SwapSuffix)
+	s.size.Store(sizeBytes)
+	return s
+}
+
+// Rest closes the segment's files until they are needed again.
+func (s *Segment) Rest() {
+	for _, f := range s.files() {
+		f.rest()
+	}
+}
+
 // Base is the offset that names the segment.
 func (s *Segment) Base() protocol.Offset { return s.base }
 
@@ -169,8 +184,8 @@ func (s *Segment) Seal() error {
 	return s.offsets.seal()
 }
 
-// Reopen undoes what Seal added to the time index, so that the segment can go on as active one.
-func (s *Segment) reopenTimes() error {
+// Unseal undoes what Seal added to the time index, so that the segment can go on as active one.
+func (s *Segment) Unseal() error {
 	limit := protocol.NoOffset
 	if s.offsets.len() > 0 {
 		limit = s.lastEntry.Offset
@@ -215,6 +230,11 @@ func (s *Segment) MarkDeleted() error {
 		}
 	}
 	return nil
+}
+
+// RemoveFiles deletes the files of a segment that nobody has open.
+func RemoveFiles(cache *FileCache, dir string, base protocol.Offset) error {
+	return attach(cache, dir, base, Options{}).Remove()
 }
 
 // Remove deletes the files. Readers that have them pinned go on.

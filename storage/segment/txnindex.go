@@ -170,8 +170,8 @@ func (s *Segment) WriteTxnIndex(list []AbortedTxn) error {
 	return nil
 }
 
-// cutTxns drops the transactions whose marker is at or after offset.
-func (s *Segment) cutTxns(offset protocol.Offset) error {
+// DropAborted drops the transactions whose marker is at or after offset.
+func (s *Segment) DropAborted(offset protocol.Offset) error {
 	var kept []AbortedTxn
 	all := true
 	_, err := s.Aborted(s.base, func(t AbortedTxn) bool {

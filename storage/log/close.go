@@ -1,0 +1,97 @@
+package log
+
+import (
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"path"
+	"time"
+
+	"encoding/binary"
+
+	"ottla/protocol"
+)
+
+// Close ends the log. A clean close flushes, writes the producer snapshot and the index files as Apache Kafka
+// leaves them, and returns the recovery point for the checkpoint, the end of the log. If it fails, or with clean
+// false, the files are left as after the death of the process.
+func (l *Log) Close(now time.Time, clean bool) (recoveryPoint protocol.Offset, err error) {
+	if l.closed.Load() {
+		return l.View().DurableEnd, nil
+	}
+	if clean {
+		err = l.settle(now)
+	}
+	l.abandonFiles()
+	return l.View().DurableEnd, err
+}
+
+// settle leaves on the disk what Trust Clean believes.
+func (l *Log) settle(now time.Time) error {
+	if err := l.Flush(now); err != nil {
+		return err
+	}
+	if l.epochsStale {
+		if err := l.setEpochs(l.epochs); err != nil {
+			return err
+		}
+	}
+	active := l.active()
+	if err := errors.Join(l.takeSnapshot(l.end, true), active.Seal(), active.SyncIndexes()); err != nil {
+		return l.poison(fmt.Errorf("cannot close the log of %s: %w", l.tp, err))
+	}
+	if err := l.bury(now); err != nil {
+		return err
+	}
+	if err := l.env.FS.SyncDir(l.dir); err != nil {
+		return l.poison(fmt.Errorf("cannot close the log of %s: %w", l.tp, err))
+	}
+	return nil
+}
+
+func (l *Log) abandonFiles() {
+	l.closed.Store(true)
+	for _, s := range l.segments {
+		s.Close()
+	}
+}
+
+// maxName is the longest directory name that file systems take.
+const maxName = 255
+
+// MarkDeleted closes the log and renames its directory to <topic>-<partition>.<32 hex digits>-delete, from where the
+// store removes it later. A long topic name is cut so that the name stays within 255 bytes
+// (LocalLog.logDeleteDirName).
+func (l *Log) MarkDeleted(random func() uint64) (newDir string, err error) {
+	return l.moveAway(random, "-delete")
+}
+
+// MarkStray closes the log and renames its directory with the suffix -stray: it belongs to no partition of this
+// node, but somebody should look at it before it goes.
+func (l *Log) MarkStray(random func() uint64) (newDir string, err error) {
+	return l.moveAway(random, "-stray")
+}
+
+func (l *Log) moveAway(random func() uint64, suffix string) (string, error) {
+	l.abandonFiles()
+	var id [16]byte
+	binary.BigEndian.PutUint64(id[:], random())
+	binary.BigEndian.PutUint64(id[8:], random())
+	tail := fmt.Sprintf("-%d.%s%s", l.tp.Partition, hex.EncodeToString(id[:]), suffix)
+	topic := l.tp.Topic[:min(len(l.tp.Topic), maxName-len(tail))]
+	parent := path.Dir(l.dir)
+	newDir := path.Join(parent, topic+tail)
+	if err := l.env.FS.Rename(l.dir, newDir); err != nil {
+		return "", fmt.Errorf("cannot put the log of %s away: %w", l.tp, err)
+	}
+	if err := l.env.FS.SyncDir(parent); err != nil {
+		return "", fmt.Errorf("cannot put the log of %s away durably: %w", l.tp, err)
+	}
+	for _, s := range l.segments {
+		s.MoveTo(newDir)
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.dir = newDir
+	return newDir, nil
+}

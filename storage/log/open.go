@@ -1,0 +1,286 @@
+package log
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"path"
+	"slices"
+	"strings"
+
+	"ottla/protocol"
+	"ottla/storage/segment"
+	"ottla/storage/vfs"
+)
+
+// opening is one Open.
+type opening struct {
+	*Log
+	state   OpenState
+	report  Recovery
+	present []segment.Present // of Log.segments, as found
+	stored  []protocol.Offset // snapshot files found
+
+	seen     []EpochStart    // leader epochs met in walked batches
+	seenFrom protocol.Offset // base of the first segment walked from its start
+	txnsFrom protocol.Offset // base of the first segment whose .txnindex is to be compared with its batches
+}
+
+// never is an offset that no log reaches.
+const never protocol.Offset = 1<<63 - 1
+
+// Open opens an existing directory and repairs what may be repaired. A *DamagedError means that durable bytes
+// are damaged: nothing was cut, and the partition must go offline.
+func Open(env Env, dir string, tp protocol.TopicPartition, opts Options, state OpenState) (*Log, Recovery, error) {
+	o := &opening{Log: newLog(env, dir, tp, opts), state: state, seenFrom: never, txnsFrom: never}
+	o.report.CutAt = protocol.NoOffset
+	o.sawMs.Store(state.Now.UnixMilli())
+	if state.Now.IsZero() {
+		o.sawMs.Store(0)
+	}
+	err := o.run()
+	if err != nil {
+		o.abandonFiles()
+		var damaged *DamagedError
+		if !errors.As(err, &damaged) {
+			err = fmt.Errorf("cannot open the log of %s: %w", tp, err)
+		}
+		return nil, o.report, err
+	}
+	for _, s := range o.segments {
+		s.Rest()
+	}
+	o.report.Segments = len(o.segments)
+	return o.Log, o.report, nil
+}
+
+func (o *opening) run() error {
+	if err := o.tidy(); err != nil {
+		return err
+	}
+	if err := o.list(); err != nil {
+		return err
+	}
+	if len(o.segments) == 0 {
+		if err := o.beginEmpty(); err != nil {
+			return err
+		}
+	} else if err := o.recoverSegments(); err != nil {
+		return err
+	}
+	o.logStart = max(o.state.LogStartOffset, o.segments[0].Base())
+	o.highWatermark = o.logStart
+	o.durableEnd = min(o.state.RecoveryPoint, o.end)
+	if o.state.Trust == Clean {
+		o.durableEnd = o.end
+	}
+	if err := o.recoverEpochs(); err != nil {
+		return err
+	}
+	if err := o.recoverProducers(); err != nil {
+		return err
+	}
+	o.readTopicID()
+	o.jitter = o.newJitter()
+	o.publish()
+	return nil
+}
+
+// tidy finishes or undoes what a crash interrupted, as LogLoader does: .deleted files go; .cleaned files are an
+// unfinished compaction and go; .swap files are a finished one and replace what they were made from.
+func (o *opening) tidy() error {
+	entries, err := o.env.FS.ReadDir(o.dir)
+	if err != nil {
+		return err
+	}
+	leastCleaned := never
+	var swaps []vfs.Entry
+	for _, e := range entries {
+		base, suffix, isSegment := segment.ParseName(e.Name)
+		switch {
+		case e.Dir:
+		case strings.HasSuffix(e.Name, tempSuffix):
+			err = o.discard(e.Name)
+		case strings.HasSuffix(e.Name, segment.DeletedSuffix) && !strings.Contains(e.Name, ".checkpoint"):
+			err = o.discard(e.Name)
+		case isSegment && strings.HasSuffix(suffix, segment.CleanedSuffix):
+			leastCleaned = min(leastCleaned, base)
+			err = o.discard(e.Name)
+		case isSegment && strings.HasSuffix(suffix, segment.SwapSuffix):
+			swaps = append(swaps, e)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return o.finishSwap(swaps, leastCleaned)
+}
+
+func (o *opening) discard(name string) error {
+	o.report.StrayFiles++
+	o.dirStale.Store(true)
+	if err := o.env.FS.Remove(path.Join(o.dir, name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("cannot remove a left-over file: %w", err)
+	}
+	return nil
+}
+
+// finishSwap puts swapped-in segments in place. Those at or after an unfinished .cleaned one were not complete.
+func (o *opening) finishSwap(swaps []vfs.Entry, leastCleaned protocol.Offset) error {
+	least, most := never, protocol.NoOffset
+	var valid []string
+	for _, e := range swaps {
+		base, suffix, _ := segment.ParseName(e.Name)
+		if base >= leastCleaned {
+			if err := o.discard(e.Name); err != nil {
+				return err
+			}
+			continue
+		}
+		valid = append(valid, e.Name)
+		if suffix != segment.LogSuffix+segment.SwapSuffix {
+			continue
+		}
+		next, err := o.endOfSwap(base, e.Size)
+		if err != nil {
+			return err
+		}
+		least, most = min(least, base), max(most, next)
+	}
+	if err := o.discardRange(least, most); err != nil {
+		return err
+	}
+	for _, name := range valid {
+		o.report.StrayFiles++
+		o.dirStale.Store(true)
+		target := strings.TrimSuffix(name, segment.SwapSuffix)
+		if err := o.env.FS.Rename(path.Join(o.dir, name), path.Join(o.dir, target)); err != nil {
+			return fmt.Errorf("cannot put a compacted segment in place: %w", err)
+		}
+	}
+	return nil
+}
+
+// endOfSwap finds the offset after the last batch of a NNN.log.swap.
+func (o *opening) endOfSwap(base protocol.Offset, size int64) (protocol.Offset, error) {
+	s := segment.OpenSwap(o.env.Files, o.dir, base, size)
+	defer s.Close()
+	w, err := s.Rebuild(segment.NoCheck, nil)
+	if err == nil && w.Damage != nil {
+		err = o.damaged(s, w.Damage.Position, "%s", w.Damage.Reason)
+	}
+	return w.Next, err
+}
+
+// discardRange removes the files of segments that begin within [from, to): what swapped-in ones were made from.
+func (o *opening) discardRange(from, to protocol.Offset) error {
+	if from >= to {
+		return nil
+	}
+	entries, err := o.env.FS.ReadDir(o.dir)
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		base, suffix, ok := segment.ParseName(e.Name)
+		if !ok || e.Dir || strings.HasSuffix(suffix, segment.SwapSuffix) || base < from || base >= to {
+			continue
+		}
+		if err := o.discard(e.Name); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// list finds the segments and snapshots, and removes index files without a .log.
+func (o *opening) list() error {
+	entries, err := o.env.FS.ReadDir(o.dir)
+	if err != nil {
+		return err
+	}
+	found := map[protocol.Offset]*segment.Present{}
+	var bases []protocol.Offset
+	for _, e := range entries {
+		if base, suffix, ok := segment.ParseName(e.Name); ok && !e.Dir && suffix == segment.LogSuffix {
+			found[base] = &segment.Present{
+				Log: e.Size, Index: -1, TimeIndex: -1, TxnIndex: -1, ModifiedMs: e.Modified.UnixMilli(),
+			}
+			bases = append(bases, base)
+		}
+	}
+	for _, e := range entries {
+		if err := o.assign(e, found); err != nil {
+			return err
+		}
+	}
+	slices.Sort(bases)
+	slices.Sort(o.stored)
+	for _, base := range bases {
+		o.segments = append(o.segments, segment.Open(o.env.Files, o.dir, base, o.segmentOptions(), *found[base]))
+		o.present = append(o.present, *found[base])
+	}
+	return nil
+}
+
+// assign enters a file into what was found of its segment.
+func (o *opening) assign(e vfs.Entry, found map[protocol.Offset]*segment.Present) error {
+	base, suffix, ok := segment.ParseName(e.Name)
+	if !ok || e.Dir {
+		return nil
+	}
+	present := found[base]
+	var size *int64
+	switch suffix {
+	case snapshotSuffix:
+		o.stored = append(o.stored, base)
+		return nil
+	case segment.IndexSuffix, segment.TimeIndexSuffix, segment.TxnIndexSuffix:
+		if present == nil {
+			return o.discard(e.Name)
+		}
+		size = map[string]*int64{
+			segment.IndexSuffix: &present.Index, segment.TimeIndexSuffix: &present.TimeIndex, segment.TxnIndexSuffix: &present.TxnIndex,
+		}[suffix]
+		*size = e.Size
+	}
+	return nil
+}
+
+// beginEmpty makes the first segment of a directory that has none.
+func (o *opening) beginEmpty() error {
+	if rp := o.state.RecoveryPoint; rp > o.state.LogStartOffset {
+		return &DamagedError{File: o.dir, Reason: fmt.Sprintf(
+			"there are no segments, but records from %d to %d were durable", o.state.LogStartOffset, rp)}
+	}
+	return o.restartAt(o.state.LogStartOffset)
+}
+
+// restartAt makes an empty segment the whole log.
+func (o *opening) restartAt(offset protocol.Offset) error {
+	fresh, err := segment.Create(o.env.Files, o.dir, offset, o.segmentOptions(), o.nowMs())
+	if err != nil {
+		return err
+	}
+	o.dirStale.Store(true)
+	o.segments, o.end = []*segment.Segment{fresh}, offset
+	return nil
+}
+
+func (o *opening) readTopicID() {
+	data, err := vfs.ReadFile(o.env.FS, path.Join(o.dir, metadataFile))
+	if errors.Is(err, fs.ErrNotExist) {
+		return
+	}
+	if err == nil {
+		o.topicID, err = ParsePartitionMetadata(data)
+	}
+	if err != nil {
+		o.report.TopicIDLost = true
+		o.logger.Warn("the topic id of a partition cannot be read", "partition", o.tp.String(), "error", err)
+	}
+}
+
+func (o *opening) damaged(s *segment.Segment, position int64, format string, args ...any) error {
+	return &DamagedError{File: s.LogName(), Position: position, Reason: fmt.Sprintf(format, args...)}
+}

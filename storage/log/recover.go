@@ -1,0 +1,213 @@
+package log
+
+import (
+	"errors"
+	"slices"
+
+	"ottla/protocol"
+	"ottla/storage/segment"
+)
+
+// recoverSegments makes the segments consistent and finds the log's end, as far as the trust asks for.
+func (o *opening) recoverSegments() error {
+	last := len(o.segments) - 1
+	for i := 0; i <= last; i++ {
+		known := i < last && (o.state.Trust != OtherBoot || o.segments[i+1].Base() <= o.state.RecoveryPoint)
+		if known {
+			if err := o.checkSealed(i); err != nil {
+				return err
+			}
+			continue
+		}
+		w, err := o.walkSegment(i)
+		if err != nil {
+			return err
+		}
+		cut, err := o.holds(i, w)
+		if err != nil {
+			return err
+		}
+		if err := o.settleSegment(i, w, cut); err != nil {
+			return err
+		}
+		o.end = w.Next
+		if cut {
+			break
+		}
+	}
+	s := o.active()
+	if o.end < o.state.RecoveryPoint {
+		return o.damaged(s, s.Size(), "the log ends at offset %d, but it was durable up to %d", o.end, o.state.RecoveryPoint)
+	}
+	if o.end < o.state.LogStartOffset {
+		return o.startOver()
+	}
+	return nil
+}
+
+// checkSealed looks at the files of a segment whose records are not doubted.
+func (o *opening) checkSealed(i int) error {
+	s, present := o.segments[i], o.present[i]
+	sane, err := s.Sane(present, o.state.Trust == OtherBoot)
+	if err != nil {
+		return o.asDamage(s, err)
+	}
+	if !sane {
+		if err := o.rebuildSealed(s); err != nil {
+			return err
+		}
+	}
+	return o.checkTxns(i, o.segments[i+1].Base())
+}
+
+func (o *opening) rebuildSealed(s *segment.Segment) error {
+	w, err := s.Rebuild(segment.NoCheck, nil)
+	if err != nil {
+		return err
+	}
+	if w.Damage != nil {
+		return o.damaged(s, w.Damage.Position, "%s", w.Damage.Reason)
+	}
+	o.report.IndexesRebuilt++
+	o.report.BatchesScanned += w.Batches
+	return s.Seal()
+}
+
+func (o *opening) asDamage(s *segment.Segment, err error) error {
+	var damage *segment.Damage
+	if errors.As(err, &damage) {
+		return o.damaged(s, damage.Position, "%s", damage.Reason)
+	}
+	return err
+}
+
+// checkTxns looks at a .txnindex; a damaged one is compared with the batches later.
+func (o *opening) checkTxns(i int, next protocol.Offset) error {
+	if o.present[i].TxnIndex < 0 {
+		return nil
+	}
+	_, err := o.segments[i].ReadTxnIndex(next)
+	if errors.Is(err, segment.ErrTxnIndex) {
+		o.txnsFrom = min(o.txnsFrom, o.segments[i].Base())
+		return nil
+	}
+	return err
+}
+
+// walkSegment walks the batches of a segment that are in doubt.
+func (o *opening) walkSegment(i int) (segment.Walked, error) {
+	s := o.segments[i]
+	checkFrom := o.state.RecoveryPoint
+	switch o.state.Trust {
+	case Clean:
+		checkFrom = segment.NoCheck
+	case SameBoot:
+		checkFrom = 0
+	}
+	before := o.seen
+	if o.state.Trust != OtherBoot {
+		w, err := s.Resume(o.present[i], checkFrom, o.see)
+		if err == nil && (w.Damage == nil || w.Batches > 0) {
+			o.count(w)
+			return w, nil
+		}
+		if err != nil && !errors.Is(err, segment.ErrIndex) {
+			return w, err
+		}
+		if err != nil {
+			o.report.IndexesRebuilt++
+		}
+	}
+	o.seen = before
+	if o.state.Trust == OtherBoot {
+		o.seenFrom = min(o.seenFrom, s.Base())
+	}
+	w, err := s.Rebuild(checkFrom, o.see)
+	o.count(w)
+	o.report.SegmentsScanned++
+	return w, err
+}
+
+func (o *opening) count(w segment.Walked) {
+	o.report.BatchesScanned += w.Batches
+	o.report.BytesChecked += w.Checked
+}
+
+// see notes where leader epochs begin.
+func (o *opening) see(b segment.Batch) error {
+	epoch := b.Header.PartitionLeaderEpoch()
+	if n := len(o.seen); epoch >= 0 && (n == 0 || epoch > o.seen[n-1].Epoch) {
+		o.seen = append(o.seen, EpochStart{epoch, b.Header.BaseOffset()})
+	}
+	return nil
+}
+
+// holds decides what becomes of a walked segment and those after it: they stay, or the log is cut at the end of the
+// walk, or durable bytes are damaged.
+func (o *opening) holds(i int, w segment.Walked) (cut bool, err error) {
+	s := o.segments[i]
+	rp := o.state.RecoveryPoint
+	if w.Damage != nil {
+		if o.state.Trust == Clean {
+			return false, o.damaged(s, w.Damage.Position, "%s, though the log was closed in order", w.Damage.Reason)
+		}
+		if w.Next < rp {
+			return false, o.damaged(s, w.Damage.Position, "%s, though all before offset %d was durable", w.Damage.Reason, rp)
+		}
+		return true, nil
+	}
+	if i == len(o.segments)-1 {
+		return false, nil
+	}
+	next := o.segments[i+1].Base()
+	if next == w.Next || next > w.Next && o.opts.Load().Compact {
+		return false, nil // compaction leaves gaps
+	}
+	if w.Next < rp && next > w.Next {
+		return false, o.damaged(s, w.End, "the records from offset %d to %d are missing, though all before %d was durable", w.Next, next, rp)
+	}
+	return true, nil
+}
+
+// settleSegment writes what the walk decided. Segments beyond a cut go first, from the last on, so that a crash in
+// between leaves the same to be decided again.
+func (o *opening) settleSegment(i int, w segment.Walked, cut bool) error {
+	s := o.segments[i]
+	if cut {
+		for _, beyond := range slices.Backward(o.segments[i+1:]) {
+			o.report.SegmentsRemoved++
+			o.report.BytesCut += beyond.Size()
+			if err := o.doom(beyond); err != nil {
+				return err
+			}
+		}
+		o.segments = o.segments[:i+1]
+		o.report.BytesCut += s.Size() - w.End
+		o.report.CutAt = w.Next
+	}
+	if o.state.Trust != Clean {
+		o.txnsFrom = min(o.txnsFrom, s.Base())
+	}
+	if err := o.checkTxns(i, w.Next); err != nil {
+		return err
+	}
+	if i < len(o.segments)-1 {
+		return s.Seal()
+	}
+	return s.Finish(w)
+}
+
+// startOver drops a log that ends before the start that a checkpoint remembers: records up to there were deleted, and
+// those after it were not durable.
+func (o *opening) startOver() error {
+	for _, s := range slices.Backward(o.segments) {
+		o.report.SegmentsRemoved++
+		o.report.BytesCut += s.Size()
+		if err := o.doom(s); err != nil {
+			return err
+		}
+	}
+	o.report.CutAt = o.state.LogStartOffset
+	o.seen, o.seenFrom, o.txnsFrom = nil, 0, never
+	return o.restartAt(o.state.LogStartOffset)
+}

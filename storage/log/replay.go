@@ -1,0 +1,254 @@
+package log
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"path"
+	"slices"
+
+	"ottla/protocol"
+	"ottla/protocol/record"
+	"ottla/storage/producer"
+	"ottla/storage/segment"
+	"ottla/storage/vfs"
+)
+
+// recoverProducers loads the newest usable snapshot and replays the batches after it; on the way it compares the
+// .txnindex files that are in doubt, and writes the snapshots that should be there and are not.
+func (o *opening) recoverProducers() error {
+	if err := o.sortSnapshots(); err != nil {
+		return err
+	}
+	r := replay{Log: o.Log, to: o.end, txnsFrom: o.txnsFrom, dropped: &o.report.SnapshotsDropped}
+	if err := r.load(min(o.end, o.txnsFrom)); err != nil {
+		return err
+	}
+	// What lies beyond the snapshot that was used is not needed now, but should be good.
+	for _, at := range slices.Clone(o.snapshots) {
+		if at <= r.from {
+			continue
+		}
+		if _, err := r.read(at); err != nil {
+			return err
+		}
+	}
+	r.wanted = o.wantedSnapshots()
+	if err := r.run(); err != nil {
+		return err
+	}
+	o.report.IndexesRebuilt += r.rewritten
+	o.report.BatchesScanned += r.batches
+	return o.storeSnapshot(o.end)
+}
+
+// wantedSnapshots are the offsets where Apache Kafka makes sure of a snapshot: the last two segments, and the end.
+func (o *opening) wantedSnapshots() []protocol.Offset {
+	var wanted []protocol.Offset
+	for _, s := range o.segments[max(0, len(o.segments)-2):] {
+		wanted = append(wanted, s.Base())
+	}
+	return wanted
+}
+
+// sortSnapshots removes the snapshot files that belong to no segment, except the newest beyond the last segment's base
+// (ProducerStateManager.removeStraySnapshots), and those outside the log.
+func (o *opening) sortSnapshots() error {
+	newest := protocol.NoOffset
+	if n := len(o.stored); n > 0 {
+		newest = o.stored[n-1]
+		for i := n - 1; i >= 0 && o.stored[i] > o.end; i-- {
+			newest = protocol.NoOffset
+			if i > 0 {
+				newest = o.stored[i-1]
+			}
+		}
+	}
+	lastBase := o.active().Base()
+	for _, at := range o.stored {
+		ofSegment := slices.ContainsFunc(o.segments, func(s *segment.Segment) bool { return s.Base() == at })
+		if at > o.logStart && at <= o.end && (ofSegment || at == newest && at > lastBase) {
+			o.snapshots = append(o.snapshots, at)
+			continue
+		}
+		o.report.SnapshotsDropped++
+		if err := o.removeSnapshot(at); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (l *Log) removeSnapshot(at protocol.Offset) error {
+	l.snapshots = slices.DeleteFunc(l.snapshots, func(o protocol.Offset) bool { return o == at })
+	if err := l.env.FS.Remove(l.snapshotName(at)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("cannot remove a producer snapshot: %w", err)
+	}
+	return nil
+}
+
+// storeSnapshot writes the present state as the snapshot of an offset.
+func (l *Log) storeSnapshot(at protocol.Offset) error {
+	i, found := slices.BinarySearch(l.snapshots, at)
+	if found || at <= l.logStart {
+		return nil
+	}
+	if err := writeFile(l.env.FS, l.snapshotName(at), l.producers.AppendSnapshot(nil), false); err != nil {
+		return fmt.Errorf("cannot write a producer snapshot: %w", err)
+	}
+	l.dirStale.Store(true)
+	l.snapshots = slices.Insert(l.snapshots, i, at)
+	return nil
+}
+
+// replay rebuilds the producer state from a snapshot and the batches after it.
+type replay struct {
+	*Log
+	from, to protocol.Offset
+	txnsFrom protocol.Offset
+	wanted   []protocol.Offset // segment bases where a snapshot should be
+	dropped  *int
+
+	aborted   []segment.AbortedTxn // of the present segment
+	batches   int64
+	rewritten int
+}
+
+// load finds the newest usable snapshot at or before limit; without one the state begins empty at the log's start.
+func (r *replay) load(limit protocol.Offset) error {
+	for i := len(r.snapshots) - 1; i >= 0; i-- {
+		at := r.snapshots[i]
+		if at > limit {
+			continue
+		}
+		producers, err := r.read(at)
+		if err != nil {
+			return err
+		}
+		if producers != nil {
+			r.from = at
+			r.producers.Load(producers, at, r.nowMs())
+			return nil
+		}
+	}
+	r.from = min(r.logStart, r.to)
+	r.producers.Reset(r.from)
+	return nil
+}
+
+// read reads a snapshot; a damaged one is removed, and nil returned.
+func (r *replay) read(at protocol.Offset) ([]producer.Producer, error) {
+	data, err := vfs.ReadFile(r.env.FS, r.snapshotName(at))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("cannot read a producer snapshot: %w", err)
+	}
+	producers, err := producer.ReadSnapshot(data)
+	if err == nil {
+		return producers, nil
+	}
+	r.logger.Warn("a producer snapshot is damaged and is removed", "partition", r.tp.String(),
+		"file", path.Base(r.snapshotName(at)), "error", err)
+	*r.dropped++
+	return nil, r.removeSnapshot(at)
+}
+
+func (r *replay) run() error {
+	for i := max(holding(r.segments, r.from), 0); i < len(r.segments) && r.from < r.to; i++ {
+		s := r.segments[i]
+		start := max(s.Base(), r.from)
+		if slices.Contains(r.wanted, s.Base()) && s.Base() >= r.from {
+			r.producers.SetEnd(s.Base())
+			if err := r.storeSnapshot(s.Base()); err != nil {
+				return err
+			}
+		}
+		r.aborted = r.aborted[:0]
+		err := s.Batches(start, s.Size(), func(b segment.Batch) error { return r.apply(s, b) })
+		if err != nil {
+			return err
+		}
+		if s.Base() >= r.txnsFrom && s.Base() >= r.from {
+			if err := r.compareTxns(s); err != nil {
+				return err
+			}
+		}
+	}
+	r.producers.SetEnd(r.to)
+	return nil
+}
+
+func (r *replay) apply(s *segment.Segment, b segment.Batch) error {
+	if b.Header.BaseOffset() >= r.to {
+		return segment.ErrStop
+	}
+	if b.Header.BaseOffset() < r.from {
+		return nil
+	}
+	r.batches++
+	batch, marker, err := readMarker(s, b)
+	if err != nil {
+		return err
+	}
+	done, ended := r.producers.Apply(batch, marker)
+	if ended && done.Aborted {
+		r.aborted = append(r.aborted, segment.AbortedTxn{
+			ProducerID: done.ProducerID, FirstOffset: done.FirstOffset,
+			LastOffset: done.LastOffset, LastStableOffset: done.LastStableOffset,
+		})
+	}
+	return nil
+}
+
+// largestMarker bounds the control batches that are read whole: one record of a few bytes.
+const largestMarker = 64 << 10
+
+// readMarker reads the transaction marker out of a control batch of a producer.
+func readMarker(s *segment.Segment, b segment.Batch) (record.Batch, *producer.Marker, error) {
+	if !b.Header.IsControl() || !b.Header.HasProducerID() || b.Size > largestMarker {
+		return b.Header, nil, nil
+	}
+	batch, err := s.Load(b)
+	if err != nil {
+		return nil, nil, err
+	}
+	marker, err := producer.ReadMarker(batch)
+	if err != nil {
+		return batch, nil, nil //nolint:nilerr // another kind of control batch: nothing ends with it
+	}
+	return batch, &marker, nil
+}
+
+// compareTxns makes the .txnindex of a segment that of its batches.
+func (r *replay) compareTxns(s *segment.Segment) error {
+	have, err := s.ReadTxnIndex(r.to)
+	if err != nil && !errors.Is(err, segment.ErrTxnIndex) {
+		return err
+	}
+	if err == nil && slices.Equal(have, r.aborted) {
+		return nil
+	}
+	r.rewritten++
+	return s.WriteTxnIndex(r.aborted)
+}
+
+// reloadProducers makes the producer state that of a log that was cut to end.
+func (l *Log) reloadProducers(end protocol.Offset) error {
+	if err := l.dropSnapshots(func(at protocol.Offset) bool { return at > end || at <= l.logStart }); err != nil {
+		return l.poison(err)
+	}
+	var dropped int
+	// Readers of the state wait: truncation is rare, and nothing may be appended meanwhile anyway.
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	r := replay{Log: l, to: end, txnsFrom: never, dropped: &dropped}
+	err := r.load(end)
+	if err == nil {
+		err = r.run()
+	}
+	if err != nil {
+		return l.poison(err)
+	}
+	l.producers.Replicated(l.highWatermark)
+	l.publish()
+	return nil
+}

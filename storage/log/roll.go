@@ -1,0 +1,95 @@
+package log
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path"
+	"slices"
+
+	"ottla/protocol"
+	"ottla/storage/segment"
+	"ottla/storage/vfs"
+)
+
+// roll seals the active segment and makes a new one that begins at base. If the disk is full everything stays as it
+// was.
+func (l *Log) roll(base protocol.Offset, nowMs int64) error {
+	old := l.active()
+	if base <= old.Base() {
+		panic(fmt.Sprintf("log: %s would roll at %d, but its active segment begins at %d", l.tp, base, old.Base()))
+	}
+	// The order matters to a kill in between: without the new .log the old segment is still the last one, and is
+	// resumed as such; once the new one is there, the old one's files are complete.
+	if err := old.Seal(); err != nil {
+		return l.failedRoll(base, err)
+	}
+	if err := l.takeSnapshot(base, false); err != nil {
+		return l.failedRoll(base, err)
+	}
+	fresh, err := segment.Create(l.env.Files, l.dir, base, l.segmentOptions(), nowMs)
+	if err != nil {
+		return l.failedRoll(base, err)
+	}
+	l.dirStale.Store(true)
+	l.jitter = l.newJitter()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.segments = append(slices.Clone(l.segments), fresh)
+	l.publish()
+	return nil
+}
+
+// failedRoll removes half-made files of the new segment, since the old one goes on beyond its base.
+func (l *Log) failedRoll(base protocol.Offset, err error) error {
+	if !noSpace(err) {
+		return l.poison(err)
+	}
+	if err := errors.Join(segment.RemoveFiles(l.env.Files, l.dir, base), l.active().Unseal()); err != nil {
+		return l.poison(err)
+	}
+	return err
+}
+
+// Names of producer snapshots.
+const (
+	snapshotSuffix = ".snapshot"
+	tempSuffix     = vfs.TempSuffix
+)
+
+func (l *Log) snapshotName(offset protocol.Offset) string {
+	return path.Join(l.dir, segment.FileName(offset, snapshotSuffix))
+}
+
+// takeSnapshot writes the producer state, which must be that of offset, unless a newer file is there already
+// (ProducerStateManager.takeSnapshot).
+func (l *Log) takeSnapshot(offset protocol.Offset, sync bool) error {
+	if n := len(l.snapshots); n > 0 && l.snapshots[n-1] >= offset || offset <= l.logStart {
+		return nil
+	}
+	l.mu.Lock()
+	data := l.producers.AppendSnapshot(nil)
+	l.mu.Unlock()
+	if err := writeFile(l.env.FS, l.snapshotName(offset), data, sync); err != nil {
+		return fmt.Errorf("cannot write a producer snapshot of %s: %w", l.tp, err)
+	}
+	l.dirStale.Store(true)
+	l.snapshots = append(l.snapshots, offset)
+	return nil
+}
+
+// writeFile replaces a small file whose content has a checksum, so that a torn one is recognised.
+func writeFile(fsys vfs.FS, name string, data []byte, sync bool) (err error) {
+	file, err := fsys.OpenFile(name, os.O_RDWR|os.O_CREATE|os.O_TRUNC)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, file.Close()) }()
+	if _, err := file.WriteAt(data, 0); err != nil {
+		return err
+	}
+	if sync {
+		return file.Sync()
+	}
+	return nil
+}

@@ -1,0 +1,132 @@
+package log
+
+import (
+	"fmt"
+	"slices"
+
+	"ottla/protocol"
+	"ottla/storage/segment"
+)
+
+// TruncateTo cuts the log so that it ends at offset, or at the batch before it if offset lies within one.
+func (l *Log) TruncateTo(offset protocol.Offset) error {
+	if err := l.usable(); err != nil {
+		return err
+	}
+	if offset < 0 {
+		return fmt.Errorf("%s cannot be truncated to %d", l.tp, offset)
+	}
+	if offset >= l.end {
+		return l.cutEpochs(l.end)
+	}
+	if offset < l.segments[0].Base() {
+		return l.TruncateFullyAndStartAt(offset)
+	}
+	target := holding(l.segments, offset)
+	end, err := l.endBelow(target, offset)
+	if err != nil {
+		return err
+	}
+	if err := l.lowerRecoveryPoint(end); err != nil {
+		return err
+	}
+	if err := l.cutSegments(target, end); err != nil {
+		return l.poison(err)
+	}
+	// After the data: epochs without batches are dropped when the log is opened, batches without epochs are not
+	// found there.
+	if err := l.cutEpochs(end); err != nil {
+		return err
+	}
+	return l.reloadProducers(end)
+}
+
+// endBelow finds the base of the batch of a segment that holds offset: where the log can be cut.
+func (l *Log) endBelow(i int, offset protocol.Offset) (protocol.Offset, error) {
+	end := offset
+	s := l.segments[i]
+	err := s.Batches(offset, s.Size(), func(b segment.Batch) error {
+		end = min(end, b.Header.BaseOffset())
+		return segment.ErrStop
+	})
+	return end, err
+}
+
+// lowerRecoveryPoint has the node's checkpoint lowered before durable bytes are cut off.
+func (l *Log) lowerRecoveryPoint(end protocol.Offset) error {
+	if end >= l.durableEnd || l.env.LowerRecoveryPoint == nil {
+		return nil
+	}
+	if err := l.env.LowerRecoveryPoint(l.tp, end); err != nil {
+		return fmt.Errorf("cannot lower the recovery point of %s to %d: %w", l.tp, end, err)
+	}
+	return nil
+}
+
+// cutSegments drops the segments after target, the last one first so that a crash leaves a prefix, and cuts target.
+func (l *Log) cutSegments(target int, end protocol.Offset) error {
+	dropped := l.segments[target+1:]
+	l.mu.Lock()
+	l.segments = slices.Clone(l.segments[:target+1])
+	l.end = end
+	l.durableEnd = min(l.durableEnd, end)
+	l.highWatermark = min(l.highWatermark, end)
+	l.logStart = min(l.logStart, end)
+	l.truncations++
+	l.mu.Unlock() // not shown yet: readers find out by the stale generation
+	for _, s := range slices.Backward(dropped) {
+		if err := l.doom(s); err != nil {
+			return err
+		}
+	}
+	next, err := l.active().Truncate(end, l.nowMs())
+	if err != nil {
+		return err
+	}
+	if next > end {
+		panic(fmt.Sprintf("log: %s was truncated to %d but ends at %d", l.tp, end, next))
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.publish()
+	return nil
+}
+
+func (l *Log) cutEpochs(end protocol.Offset) error {
+	epochs := epochsUpTo(l.epochs, end)
+	if len(epochs) == len(l.epochs) {
+		return nil
+	}
+	return l.setEpochs(epochs)
+}
+
+// TruncateFullyAndStartAt drops everything; the log is empty and begins at offset.
+func (l *Log) TruncateFullyAndStartAt(offset protocol.Offset) error {
+	if err := l.usable(); err != nil {
+		return err
+	}
+	if err := l.lowerRecoveryPoint(min(offset, l.segments[0].Base())); err != nil {
+		return err
+	}
+	for _, s := range slices.Backward(l.segments) {
+		if err := l.doom(s); err != nil {
+			return l.poison(err)
+		}
+	}
+	if err := l.dropSnapshots(func(protocol.Offset) bool { return true }); err != nil {
+		return l.poison(err)
+	}
+	fresh, err := segment.Create(l.env.Files, l.dir, offset, l.segmentOptions(), l.nowMs())
+	if err != nil {
+		return l.poison(err)
+	}
+	l.dirStale.Store(true)
+	l.mu.Lock()
+	l.segments = []*segment.Segment{fresh}
+	l.end, l.logStart, l.durableEnd, l.highWatermark = offset, offset, offset, offset
+	l.truncations++
+	l.producers.Reset(offset)
+	l.publish()
+	l.mu.Unlock()
+	return l.setEpochs(nil)
+}
