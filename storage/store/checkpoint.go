@@ -1,12 +1,13 @@
 package store
 
 import (
+	"bytes"
 	"errors"
+	"fmt"
 	"io/fs"
 	"maps"
 	"path"
 	"sync"
-	"syscall"
 
 	"ottla/protocol"
 	"ottla/storage/log"
@@ -42,27 +43,34 @@ type checkpoints struct {
 func readCheckpoints(fsys vfs.FS, dir string) (c *checkpoints, damaged []string, err error) {
 	c = &checkpoints{fsys: fsys, dir: dir, onDisk: map[string]offsets{}, caps: offsets{}}
 	for _, file := range checkpointFiles {
-		read, err := log.ReadCheckpoint(fsys, path.Join(dir, file))
+		read, err := readCheckpoint(fsys, path.Join(dir, file))
 		switch {
-		case err == nil:
-			c.onDisk[file] = read
-		case errors.Is(err, fs.ErrNotExist):
-		case isSystemError(err):
-			return nil, nil, err
-		default:
+		case errors.Is(err, log.ErrCheckpoint):
 			damaged = append(damaged, file)
+			read = offsets{}
+		case err != nil:
+			return nil, nil, err
 		}
-		if c.onDisk[file] == nil {
-			c.onDisk[file] = offsets{}
-		}
+		c.onDisk[file] = read
 	}
 	return c, damaged, nil
 }
 
-// isSystemError tells what the system reports from what the content of a file does.
-func isSystemError(err error) bool {
-	var number syscall.Errno
-	return errors.As(err, &number)
+// readCheckpoint reads one file. A missing one is empty, and so is one without a byte, as Apache Kafka creates it
+// before there is something to say. Every line ends with a newline: a file cut within its last number would
+// otherwise tell another offset.
+func readCheckpoint(fsys vfs.FS, name string) (offsets, error) {
+	data, err := vfs.ReadFile(fsys, name)
+	if errors.Is(err, fs.ErrNotExist) || (err == nil && len(data) == 0) {
+		return offsets{}, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("cannot read %s: %w", name, err)
+	}
+	if !bytes.HasSuffix(data, []byte("\n")) {
+		return nil, fmt.Errorf("%s: %w: its last line is cut", name, log.ErrCheckpoint)
+	}
+	return log.ParseCheckpoint(data)
 }
 
 func (c *checkpoints) get(file string, tp protocol.TopicPartition) protocol.Offset {

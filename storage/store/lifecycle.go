@@ -146,7 +146,7 @@ func (s *Store) clearLeftover(dir string) error {
 // A partition that is not here is no error, and one that is here and offline is left to the operator. The caller
 // has stopped using the log and holds no append lock.
 func (s *Store) Delete(now time.Time, tp protocol.TopicPartition) error {
-	return s.remove(now, tp, func(e *entry) error {
+	return s.remove(tp, func(e *entry) error {
 		delay := e.log.Options().FileDeleteDelay
 		dir, err := e.log.MarkDeleted(s.o.Random)
 		if err != nil {
@@ -163,21 +163,20 @@ func (s *Store) Delete(now time.Time, tp protocol.TopicPartition) error {
 // SetStray takes a partition that the cluster does not know out of the store: its directory is renamed to
 // <topic>-<partition>.<32 hex digits>-stray and kept for the operator. The caller has stopped using the log.
 func (s *Store) SetStray(now time.Time, tp protocol.TopicPartition) error {
-	return s.remove(now, tp, func(e *entry) error {
-		if _, err := e.log.Close(now, true); err != nil {
+	return s.remove(tp, func(e *entry) error {
+		if err := e.log.Flush(now); err != nil {
 			return err
 		}
-		name := suffixedName(tp, straySuffix, s.o.Random)
-		if err := s.o.FS.Rename(e.log.Dir(), path.Join(e.dir.Path, name)); err != nil {
-			return err
+		dir, err := e.log.MarkStray(s.o.Random)
+		if err == nil {
+			s.o.Logger.Warn("a partition that the cluster does not know is set aside", "partition", tp, "directory", dir)
 		}
-		s.o.Logger.Warn("a partition that the cluster does not know is set aside", "partition", tp, "directory", path.Join(e.dir.Path, name))
-		return s.o.FS.SyncDir(e.dir.Path)
+		return err
 	})
 }
 
 // remove takes a log out of the maps, lets act rename its directory, and has the checkpoints forget it.
-func (s *Store) remove(now time.Time, tp protocol.TopicPartition, act func(e *entry) error) error {
+func (s *Store) remove(tp protocol.TopicPartition, act func(e *entry) error) error {
 	s.mu.Lock()
 	e := s.logs[tp]
 	if e == nil {

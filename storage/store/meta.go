@@ -50,14 +50,15 @@ func ReadMetaProperties(fsys vfs.FS, dir string) (MetaProperties, error) {
 	if err != nil {
 		return MetaProperties{}, err
 	}
-	m, err := parseMetaProperties(text)
+	m, err := ParseMetaProperties(text)
 	if err != nil {
 		return MetaProperties{}, &MetaError{file, err.Error()}
 	}
 	return m, nil
 }
 
-func parseMetaProperties(text []byte) (m MetaProperties, err error) {
+// ParseMetaProperties reads the bytes of the file; errors are sentences.
+func ParseMetaProperties(text []byte) (m MetaProperties, err error) {
 	p, err := props.Parse(text)
 	if err != nil {
 		return m, fmt.Errorf("the file is damaged: %w", err)

@@ -1,7 +1,6 @@
 package store
 
 import (
-	"fmt"
 	"regexp"
 
 	"ottla/protocol"
@@ -20,13 +19,6 @@ const (
 
 // remoteCacheDir is where Apache Kafka keeps indexes of remote segments.
 const remoteCacheDir = "remote-log-index-cache"
-
-const (
-	deleteSuffix = "-delete"
-	straySuffix  = "-stray"
-	// maxNameBytes is what file systems allow for one name.
-	maxNameBytes = 255
-)
 
 var (
 	// Kafka's own patterns (LogFileUtils, UnifiedLog): a topic, a partition, a unique id of hex digits.
@@ -56,11 +48,3 @@ func classify(name string) (nameKind, protocol.TopicPartition) {
 }
 
 var metadataPartition = protocol.TopicPartition{Topic: protocol.ClusterMetadataTopic}
-
-// suffixedName is the name of a partition's directory once it is out of use: <topic>-<partition>.<32 hex
-// digits><suffix>, the topic cut where the name would be too long (UnifiedLog.logDirNameWithSuffixCappedLength).
-func suffixedName(tp protocol.TopicPartition, suffix string, random func() uint64) string {
-	id := protocol.NewUUID(random)
-	rest := fmt.Sprintf("-%d.%x%s", tp.Partition, id[:], suffix)
-	return tp.Topic[:min(len(tp.Topic), maxNameBytes-len(rest))] + rest
-}
