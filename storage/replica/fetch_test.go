@@ -261,7 +261,7 @@ func TestLongPollEnds(t *testing.T) {
 		{"cancel", func(f *fixture, cancel func()) { cancel(); cancel() }, "0 0"},
 		{"deleted", func(f *fixture, _ func()) { f.must(f.manager.Remove(f.now, orders, true)) }, "0!UNKNOWN_TOPIC_OR_PARTITION 0"},
 		{"new epoch", func(f *fixture, _ func()) { f.lead(orders, alone(ordersID, 9)) }, "0!FENCED_LEADER_EPOCH 0"},
-		{"stop", func(f *fixture, _ func()) { f.must(f.manager.Close(f.now)) }, "0!NOT_LEADER_OR_FOLLOWER 0"},
+		{"stop", func(f *fixture, _ func()) { f.must(f.manager.Close(f.now)) }, "0 0!NOT_LEADER_OR_FOLLOWER"},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {

@@ -3,6 +3,7 @@ package replica
 import (
 	"fmt"
 	"math/rand/v2"
+	"path"
 	"sync"
 	"testing"
 	"time"
@@ -84,13 +85,14 @@ func (f *fixture) open(format bool, change ...func(*fixture, *Options)) {
 	if format {
 		for i, dir := range f.dirs {
 			f.must(f.fs.MkdirAll(dir))
+			f.must(f.fs.SyncDir(path.Dir(dir)))
 			f.must(store.WriteMetaProperties(f.fs, dir, store.MetaProperties{
 				ClusterID: "cluster", NodeID: 1, DirectoryID: protocol.DirectoryID{9, byte(i)},
 			}))
 		}
 	}
 	s, _, err := store.Open(f.now, store.Options{
-		FS: f.fs, Dirs: f.dirs, NodeID: 1, Pool: o.Pool, Random: randomWords(2), DisableBackgroundFlush: true,
+		FS: f.fs, Dirs: f.dirs, MetadataDir: f.dirs[0], NodeID: 1, Pool: o.Pool, Random: randomWords(2), DisableBackgroundFlush: true,
 		LogOptions: func(string) log.Options { return f.options },
 		Offline:    func(d store.Directory) { f.manager.DirectoryFailed(d.ID) },
 	})

@@ -140,8 +140,8 @@ func (m *Manager) sorted() []*Replica {
 }
 
 // Apply makes this node leader or follower of a partition, as the metadata says,
-// creating the log in directory dir (zero: where the fewest partitions are) if
-// there is none. isNew says that the partition was never here, so that a missing
+// creating the log in directory dir (a reserved id: where the fewest partitions
+// are) if there is none. isNew says that the partition was never here, so that a missing
 // log is not one that an offline directory holds. A state older than the one
 // known changes nothing. Errors: KAFKA_STORAGE_ERROR, INCONSISTENT_TOPIC_ID, or
 // one of the environment; the replica then is offline or absent.
@@ -193,6 +193,10 @@ func (m *Manager) openLog(tp protocol.TopicPartition, topicID protocol.TopicID, 
 	if l == nil {
 		if err := m.outOfReach(tp, isNew); err != nil {
 			return nil, protocol.Errorf(protocol.KafkaStorageError, "the log of %s is offline: %v", tp, err)
+		}
+		switch dir {
+		case protocol.DirectoryUnassigned, protocol.DirectoryLost, protocol.DirectoryMigrating:
+			dir = protocol.ZeroUUID // the store chooses
 		}
 		var err error
 		if l, err = m.options.Store.Create(tp, topicID, dir); err != nil {

@@ -136,12 +136,13 @@ func (r *Replica) diverging(part *FetchPartition, logStart protocol.Offset) (*wi
 // being sent, so it is copied.
 func (r *Replica) readRecords(req *FetchRequest, part *FetchPartition, at position, maxBytes int, atLeastOne bool, result FetchResult) (FetchResult, error) {
 	committed := min(at.bound, result.HighWatermark)
+	end := part.Offset
 	if part.Offset < committed {
 		read, err := r.log.Read(part.Offset, maxBytes, committed, atLeastOne)
 		if err != nil {
 			return result, err
 		}
-		result.Records = read.Region
+		result.Records, end = read.Region, read.NextOffset
 	}
 	if result.Records.Len() == 0 && at.bound > committed {
 		records, err := r.copyUncommitted(part.Offset, min(maxBytes, copyLimit), at.bound, atLeastOne)
@@ -151,7 +152,7 @@ func (r *Replica) readRecords(req *FetchRequest, part *FetchPartition, at positi
 		result.Records = records
 	}
 	if result.Aborted != nil && result.Records.Len() > 0 {
-		aborted, err := r.log.AbortedIn(part.Offset, at.bound)
+		aborted, err := r.log.AbortedIn(part.Offset, end)
 		if err != nil {
 			return result, err
 		}

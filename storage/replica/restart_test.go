@@ -10,10 +10,10 @@ import (
 )
 
 // restart brings a new store and manager up on a disk.
-func (f *fixture) restart(disk *vfs.Mem) *fixture {
-	next := &fixture{t: f.t, fs: disk, mem: disk, dirs: f.dirs, options: f.options, now: f.now.Add(time.Minute)}
+func (f *fixture) restart(t *testing.T, disk *vfs.Mem) *fixture {
+	next := &fixture{t: t, fs: disk, mem: disk, dirs: f.dirs, options: f.options, now: f.now.Add(time.Minute)}
 	next.open(false)
-	f.t.Cleanup(next.close)
+	t.Cleanup(next.close)
 	return next
 }
 
@@ -41,7 +41,7 @@ func TestHighWatermarkSurvives(t *testing.T) {
 	}
 	for name, disk := range map[string]*vfs.Mem{"killed": f.mem.Kill(), "power cut": f.mem.Crash()} {
 		t.Run(name, func(t *testing.T) {
-			g := f.restart(disk)
+			g := f.restart(t, disk)
 			g.lead(orders, partition.State{TopicID: ordersID, Leader: 2, LeaderEpoch: 1, PartitionEpoch: 1, ISR: isr, Replicas: isr})
 			d, err := g.manager.Describe(orders)
 			g.must(err)
@@ -58,7 +58,7 @@ func TestRestartAlone(t *testing.T) {
 	f := newFixture(t)
 	f.lead(orders, alone(ordersID, 0))
 	f.fill(orders, idempotent(3, 0, 4), idempotent(3, 4, 2))
-	g := f.restart(f.mem.Kill())
+	g := f.restart(t, f.mem.Kill())
 	g.lead(orders, alone(ordersID, 1))
 	if got := sizes(t, g.fetch(consumer(at(orders, 0)))); got != "2@0" {
 		t.Errorf("got %s", got)
@@ -82,7 +82,7 @@ func TestAcknowledgedSurvivesPowerCut(t *testing.T) {
 		})
 		f.lead(orders, alone(ordersID, 0))
 		f.fill(orders, batch(2, 10), batch(3, 10))
-		g := f.restart(f.mem.Crash())
+		g := f.restart(t, f.mem.Crash())
 		g.options.FlushMessages = 1
 		g.lead(orders, alone(ordersID, 1))
 		if got := sizes(t, g.fetch(consumer(at(orders, 0)))); got != "2@0" {
@@ -98,7 +98,7 @@ func TestCloseWritesHighWatermark(t *testing.T) {
 	f.fill(orders, batch(3, 1))
 	f.must(f.manager.Close(f.now))
 	f.must(f.store.Close(f.now, true, 1))
-	g := f.restart(f.mem.Kill())
+	g := f.restart(t, f.mem.Kill())
 	if got := g.store.HighWatermark(orders); got != 3 {
 		t.Errorf("got %d", got)
 	}
