@@ -3,6 +3,7 @@ package replica
 import (
 	"fmt"
 	"slices"
+	"syscall"
 	"testing"
 	"time"
 
@@ -11,6 +12,7 @@ import (
 	"ottla/protocol/wire"
 	"ottla/storage/log"
 	"ottla/storage/partition"
+	"ottla/storage/vfs"
 )
 
 // sizes gives the bytes and the first offset of each result, and releases them.
@@ -329,6 +331,56 @@ func TestMinBytes(t *testing.T) {
 		t.Errorf("got %s", got)
 	}
 	f.idle()
+}
+
+// TestWake: node learns of each deadline that is earlier than what it knew.
+func TestWake(t *testing.T) {
+	f := newFixture(t)
+	wakes := 0
+	f.manager.Wake = func() { wakes++ }
+	f.lead(orders, among(ordersID, 0, 0, []protocol.NodeID{1, 2}, 1, 2))
+	f.poll(consumer(at(orders, 0)))
+	f.poll(consumer(at(orders, 0)))
+	if wakes != 1 {
+		t.Errorf("%d wakes, want 1", wakes)
+	}
+	req := request(orders, batch(1, 1), AcksAll)
+	req.Timeout = time.Millisecond
+	p := f.start(req)
+	if at := f.manager.NextDeadline(); wakes != 2 || !at.Equal(start.Add(time.Millisecond)) {
+		t.Errorf("%d wakes, deadline %v", wakes, at)
+	}
+	f.manager.Tick(f.manager.NextDeadline())
+	if got := p.get(); code(got.Err) != protocol.RequestTimedOut {
+		t.Errorf("got %+v", got)
+	}
+	f.manager.DeleteRecords(f.now, orders, 0, time.Microsecond, func(protocol.Offset, error) {})
+	if wakes != 3 {
+		t.Errorf("%d wakes, want 3", wakes)
+	}
+}
+
+func TestUnreadableDisk(t *testing.T) {
+	f := newFixture(t)
+	f.lead(orders, alone(ordersID, 0))
+	f.lead(bills, alone(billsID, 0))
+	f.fill(orders, batch(1, 1))
+	p, _ := f.poll(consumer(at(bills, 0)))
+	f.mem.OnOperation(func(op vfs.Operation) error {
+		if op.Kind == vfs.OpRead {
+			return syscall.EIO
+		}
+		return nil
+	})
+	if _, err := f.listOffset(query(orders, start.UnixMilli())); code(err) != protocol.KafkaStorageError {
+		t.Errorf("got %v", err)
+	}
+	if got := p.get()[0]; code(got.Err) != protocol.KafkaStorageError {
+		t.Errorf("got %+v", got)
+	}
+	if d := f.store.Directories()[0]; d.Offline == nil {
+		t.Error("the directory is not offline")
+	}
 }
 
 func TestFetchWithoutPartitions(t *testing.T) {

@@ -13,6 +13,7 @@ import (
 	"ottla/protocol/record"
 	"ottla/storage/log"
 	"ottla/storage/partition"
+	"ottla/storage/segment"
 	"ottla/storage/store"
 	"ottla/storage/vfs"
 )
@@ -36,6 +37,7 @@ type fixture struct {
 	dirs    []string
 	options log.Options
 	store   *store.Store
+	files   *segment.FileCache
 	manager *Manager
 	now     time.Time
 
@@ -91,8 +93,9 @@ func (f *fixture) open(format bool, change ...func(*fixture, *Options)) {
 			}))
 		}
 	}
+	f.files = segment.NewFileCache(f.fs, 100)
 	s, _, err := store.Open(f.now, store.Options{
-		FS: f.fs, Dirs: f.dirs, MetadataDir: f.dirs[0], NodeID: 1, Pool: o.Pool, Random: randomWords(2), DisableBackgroundFlush: true,
+		FS: f.fs, Dirs: f.dirs, MetadataDir: f.dirs[0], NodeID: 1, Pool: o.Pool, Files: f.files, Random: randomWords(2), DisableBackgroundFlush: true,
 		LogOptions: func(string) log.Options { return f.options },
 		Offline:    func(d store.Directory) { f.manager.DirectoryFailed(d.ID) },
 	})

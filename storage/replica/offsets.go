@@ -28,6 +28,7 @@ func (m *Manager) ListOffset(_ time.Time, q OffsetQuery) (OffsetResult, error) {
 		return nothingFound, err
 	}
 	result, err := r.listOffset(q, view)
+	r.readFailed(err)
 	return result, clientError(err)
 }
 

@@ -274,9 +274,26 @@ func TestRegionsAreReleased(t *testing.T) {
 		release(f.fetch(failing))
 		release(f.fetch(consumer(at(orders, 0))))
 	}
-	f.must(f.manager.Remove(f.now, orders, true))
-	f.must(f.manager.Remove(f.now, bills, true))
+	req = consumer(at(orders, 0))
+	req.ReadCommitted = true
+	release(f.fetch(req))
+	release(f.fetch(follower(7, at(orders, 0)))) // no replica
 	f.idle()
+	held := f.fetch(consumer(at(orders, 0)))
+	if f.closeIdle() == 0 {
+		t.Error("a region does not pin its file")
+	}
+	release(held)
+	if n := f.closeIdle(); n != 0 {
+		t.Errorf("%d files are still pinned", n)
+	}
+}
+
+// closeIdle closes what is not pinned and counts what is left open.
+func (f *fixture) closeIdle() int {
+	f.files.CloseIdle() // what was used since the last time stays open
+	f.files.CloseIdle()
+	return f.files.Open()
 }
 
 // TestStopWhileBusy: appenders and fetchers are answered when the node stops.

@@ -2,6 +2,7 @@ package replica
 
 import (
 	"errors"
+	"syscall"
 
 	"ottla/protocol"
 	"ottla/protocol/wire"
@@ -51,11 +52,19 @@ func (r *Replica) read(req *FetchRequest, part *FetchPartition, at position, max
 	result, err := r.tryRead(req, part, at, maxBytes, atLeastOne)
 	if err != nil {
 		result.Records.Release()
+		r.readFailed(err)
 		failure := failedFetch(clientError(err))
 		failure.CurrentLeader = currentLeader(at.view, err)
 		return failure
 	}
 	return result
+}
+
+// readFailed takes the directory offline if the disk cannot read it.
+func (r *Replica) readFailed(err error) {
+	if errors.Is(err, syscall.EIO) {
+		r.manager.failDirectory(r, err)
+	}
 }
 
 func failedFetch(err error) FetchResult {
