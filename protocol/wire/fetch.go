@@ -84,3 +84,13 @@ func (r *FetchResponse) Release() {
 		}
 	}
 }
+
+// FailedFetch is one partition's part of a response where nothing was read: what
+// Apache Kafka sets then. The zero FetchPartition would name node 0 as the
+// replica to read from.
+func FailedFetch(partition int32, code protocol.ErrorCode) FetchPartition {
+	return FetchPartition{
+		Partition: partition, ErrorCode: code, HighWatermark: protocol.NoOffset, LastStableOffset: protocol.NoOffset, LogStartOffset: protocol.NoOffset,
+		AbortedTransactions: []AbortedTransaction{}, PreferredReadReplica: protocol.NoNode,
+	}
+}

@@ -222,3 +222,18 @@ func TestFetchResponseReleasesEveryRegionOnce(t *testing.T) {
 		}
 	}
 }
+
+// What Apache Kafka's FetchResponse.partitionResponse gives.
+func TestFailedFetch(t *testing.T) {
+	theirs := kmsg.NewPtrFetchResponse()
+	theirs.Version = 11
+	topic, partition := kmsg.NewFetchResponseTopic(), kmsg.NewFetchResponseTopicPartition()
+	partition.Partition, partition.ErrorCode, partition.HighWatermark, partition.RecordBatches = 3, 6, -1, []byte{}
+	partition.AbortedTransactions = []kmsg.FetchResponseTopicPartitionAbortedTransaction{}
+	topic.Partitions = append(topic.Partitions, partition)
+	theirs.Topics = append(theirs.Topics, topic)
+	ours := &FetchResponse{Version: 11, Topics: []FetchTopic{{Partitions: []FetchPartition{FailedFetch(3, protocol.NotLeaderOrFollower)}}}}
+	if got, want := join(t, ours.Chunks(1)), AppendResponse(nil, 1, theirs)[LengthBytes:]; !bytes.Equal(got, want) {
+		t.Errorf("got  %x\nwant %x", got, want)
+	}
+}
