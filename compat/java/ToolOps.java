@@ -28,6 +28,8 @@ final class ToolOps {
         /** What the tool wants done when its JVM goes down: the console producer closes its producer only there. */
         final List<Runnable> shutdownHooks = new ArrayList<>();
         Integer exit;
+        /** The tool has called Exit: what it prints from there to its end, a real JVM would never have run. */
+        boolean gone;
 
         Run(byte[] input) {
             in = new ByteArrayInputStream(input);
@@ -91,6 +93,7 @@ final class ToolOps {
             if (message != null) {
                 System.err.println(message);
             }
+            run.gone = true;
         }
         throw new ToolExit();
     }
@@ -109,7 +112,7 @@ final class ToolOps {
             if (run == null) {
                 return otherwise;
             }
-            return standardOut ? run.out : run.err;
+            return run.gone ? OutputStream.nullOutputStream() : standardOut ? run.out : run.err;
         }
 
         @Override
@@ -170,6 +173,7 @@ final class ToolOps {
                 run.exit = 1;
             }
         } finally {
+            run.gone = false;
             run.shutdownHooks.forEach(Runnable::run);
             CURRENT.remove();
         }

@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"ottla/compat/franz"
 	"ottla/compat/harness"
@@ -182,31 +181,13 @@ func createAndWait(ctx context.Context, ref *franz.Client, topic string, partiti
 	if err := ref.CreateTopic(ctx, topic, partitions, configs); err != nil {
 		return err
 	}
-	return eventually(ctx, func() error {
+	return suite.Eventually(ctx, func() error {
 		n, err := ref.Partitions(ctx, topic)
 		if err == nil && n != partitions {
 			err = fmt.Errorf("the topic has %d partitions, want %d", n, partitions)
 		}
 		return err
 	})
-}
-
-// eventually repeats a question whose answer may lag behind until it is right; one that stays wrong is ended by the context, and
-// the last answer is the error.
-func eventually(ctx context.Context, ask func() error) error {
-	ticker := time.NewTicker(20 * time.Millisecond)
-	defer ticker.Stop()
-	for {
-		err := ask()
-		if err == nil {
-			return nil
-		}
-		select {
-		case <-ticker.C:
-		case <-ctx.Done():
-			return fmt.Errorf("still: %w", err)
-		}
-	}
 }
 
 // as gives the client as one of the smaller interfaces; a client that lacks it should not have been listed.

@@ -54,7 +54,7 @@ func topicLife(t *T) {
 func wantPartitions(t *T, topic string, want int) {
 	t.Helper()
 	c := as[suite.Describer](t)
-	t.Must(eventually(t.Ctx, func() error {
+	t.Must(suite.Eventually(t.Ctx, func() error {
 		n, err := c.Partitions(t.Ctx, topic)
 		if err == nil && n != want {
 			err = fmt.Errorf("the topic has %d partitions, want %d", n, want)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/twmb/franz-go/pkg/kerr"
 )
@@ -165,4 +166,22 @@ func Values(prefix string, n, sizeBytes int) []Record {
 		records[i] = Record{Value: []byte(head + strings.Repeat("x", fill))}
 	}
 	return records
+}
+
+// Eventually repeats a question whose answer may lag behind until it is right; one that stays wrong is ended by the context, and
+// the last answer is the error.
+func Eventually(ctx context.Context, ask func() error) error {
+	ticker := time.NewTicker(20 * time.Millisecond)
+	defer ticker.Stop()
+	for {
+		err := ask()
+		if err == nil {
+			return nil
+		}
+		select {
+		case <-ticker.C:
+		case <-ctx.Done():
+			return fmt.Errorf("still: %w", err)
+		}
+	}
 }
