@@ -9,6 +9,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -217,7 +218,7 @@ func TestRegionsAreReleasedHoweverTheConnectionEnds(t *testing.T) {
 			c.end(p, s)
 			if c.name == "peer does not read" {
 				for s.stats("PLAINTEXT").WriteFailed.Load() == 0 && s.stats("PLAINTEXT").Open.Load() > 0 {
-					time.Sleep(time.Millisecond)
+					runtime.Gosched()
 				}
 			}
 			requests[1].ReplyFetch(fetchOf(file.region(0, size)))
