@@ -27,7 +27,8 @@
 //
 // Callbacks named done are called exactly once, without any lock held, by
 // whoever moved the state: another producer, a follower's fetch, Tick, Apply.
-// They must not block.
+// They must not block, nor call Apply, Remove, SetOptions or Close; Append, Fetch
+// and the rest they may.
 //
 // # Invariants
 //

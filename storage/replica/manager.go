@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"hash/fnv"
 	"log/slog"
 	"slices"
 	"sync"
@@ -62,8 +63,8 @@ func (o *Options) setDefaults() {
 }
 
 // Manager holds every replica of the node. All methods may be called from
-// anywhere at any time; Apply, Remove and SetOptions wait for one another and
-// for appends in progress.
+// anywhere at any time; Apply, Remove and SetOptions of one partition wait for
+// one another and for an append in progress.
 type Manager struct {
 	// Wake, if set before the first call, is called when NextDeadline became
 	// earlier. It must not block.
@@ -73,8 +74,11 @@ type Manager struct {
 	replicas sync.Map // protocol.TopicPartition → *Replica
 	failed   sync.Map // protocol.TopicPartition → error: those whose log is out of reach
 
-	lifecycle sync.Mutex // serialises Apply, Remove, SetOptions, Close
+	// lifecycle is read-locked by Apply, Remove and SetOptions, so that Close comes
+	// before or after; stripes serialise those of one partition.
+	lifecycle sync.RWMutex
 	closed    bool
+	stripes   [64]sync.Mutex
 
 	timers  timers
 	polling atomic.Int64 // fetches that wait
@@ -139,15 +143,29 @@ func (m *Manager) sorted() []*Replica {
 	return all
 }
 
+// lock keeps other changes of a partition's life out.
+func (m *Manager) lock(tp protocol.TopicPartition) (unlock func()) {
+	hash := fnv.New32a()
+	hash.Write([]byte(tp.Topic))
+	stripe := &m.stripes[(hash.Sum32()+uint32(tp.Partition))%uint32(len(m.stripes))]
+	m.lifecycle.RLock()
+	stripe.Lock()
+	return func() {
+		stripe.Unlock()
+		m.lifecycle.RUnlock()
+	}
+}
+
 // Apply makes this node leader or follower of a partition, as the metadata says,
 // creating the log in directory dir (a reserved id: where the fewest partitions
-// are) if there is none. isNew says that the partition was never here, so that a missing
-// log is not one that an offline directory holds. A state older than the one
-// known changes nothing. Errors: KAFKA_STORAGE_ERROR, INCONSISTENT_TOPIC_ID, or
-// one of the environment; the replica then is offline or absent.
+// are) if there is none. isNew says that the partition was never here, so that a
+// missing log is not one that an offline directory holds. A state older than the
+// one known changes nothing. Different partitions may be applied at the same
+// time: a new epoch costs an fsync. Errors: KAFKA_STORAGE_ERROR,
+// INCONSISTENT_TOPIC_ID, or one of the environment; the replica then is offline
+// or absent.
 func (m *Manager) Apply(now time.Time, tp protocol.TopicPartition, state partition.State, dir protocol.DirectoryID, isNew bool) error {
-	m.lifecycle.Lock()
-	defer m.lifecycle.Unlock()
+	defer m.lock(tp)()
 	if m.closed {
 		return errors.New("the replica manager is closed")
 	}
@@ -232,8 +250,7 @@ func (m *Manager) outOfReach(tp protocol.TopicPartition, isNew bool) error {
 // Remove forgets a partition: its waiters are answered, and its log is deleted
 // (the directory renamed now, removed after file.delete.delay.ms) or left alone.
 func (m *Manager) Remove(now time.Time, tp protocol.TopicPartition, deleteLog bool) error {
-	m.lifecycle.Lock()
-	defer m.lifecycle.Unlock()
+	defer m.lock(tp)()
 	m.failed.Delete(tp)
 	if value, found := m.replicas.LoadAndDelete(tp); found {
 		r := value.(*Replica)
@@ -254,8 +271,8 @@ func (m *Manager) Remove(now time.Time, tp protocol.TopicPartition, deleteLog bo
 
 // SetOptions gives the partitions of a topic new log options.
 func (m *Manager) SetOptions(now time.Time, topic string, opts log.Options) {
-	m.lifecycle.Lock()
-	defer m.lifecycle.Unlock()
+	m.lifecycle.RLock()
+	defer m.lifecycle.RUnlock()
 	for _, r := range m.sorted() {
 		if r.tp.Topic != topic {
 			continue

@@ -334,13 +334,19 @@ func TestStopWhileBusy(t *testing.T) {
 	f.idle()
 }
 
-// BenchmarkAppend measures a produce of 1 KB batches by many goroutines on one
-// partition of a disk in memory, so what is left is the path itself.
+// BenchmarkAppend measures a produce of 1 KB batches by 64 goroutines on one
+// partition of a real disk.
 func BenchmarkAppend(b *testing.B) {
-	for _, acks := range []int16{AcksLeader, AcksAll} {
-		b.Run(fmt.Sprintf("acks=%d", acks), func(b *testing.B) {
+	cases := []struct {
+		name  string
+		acks  int16
+		flush int64
+	}{{"acks=1", AcksLeader, 0}, {"acks=all", AcksAll, 0}, {"flush", AcksAll, 1}}
+	for _, c := range cases {
+		b.Run(c.name, func(b *testing.B) {
 			f := newFixture(b, func(f *fixture, _ *Options) {
 				f.fs, f.mem, f.dirs = vfs.OS(), nil, []string{b.TempDir()}
+				f.options.FlushMessages = c.flush
 			})
 			f.lead(orders, alone(ordersID, 0))
 			template := batch(1, 1000)
@@ -350,7 +356,7 @@ func BenchmarkAppend(b *testing.B) {
 			b.RunParallel(func(pb *testing.PB) {
 				records := append(record.Batch{}, template...)
 				ready := make(chan AppendResult, 1)
-				req := request(orders, records, acks)
+				req := request(orders, records, c.acks)
 				done := func(result AppendResult) { ready <- result }
 				for pb.Next() {
 					records.SetBaseOffset(0)

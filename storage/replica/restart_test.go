@@ -1,6 +1,7 @@
 package replica
 
 import (
+	"sync"
 	"testing"
 	"time"
 
@@ -127,6 +128,33 @@ func TestApply(t *testing.T) {
 	all := f.manager.DescribeAll()
 	if len(all) != 1 || all[0].LogEndOffset != 1 || all[0].View.TopicID != billsID || all[0].SizeBytes == 0 {
 		t.Errorf("got %+v", all)
+	}
+}
+
+// TestParallelApply: roles are taken side by side, and deleted again, and none
+// after a stop.
+func TestParallelApply(t *testing.T) {
+	f := newFixture(t)
+	var wg sync.WaitGroup
+	for worker := range int32(8) {
+		wg.Go(func() {
+			for i := range int32(10) {
+				tp := protocol.TopicPartition{Topic: "orders", Partition: worker*10 + i}
+				f.must(f.manager.Apply(f.now, tp, alone(ordersID, 0), protocol.DirectoryUnassigned, true))
+				f.fill(tp, batch(1, 1))
+				if i%2 == 0 {
+					f.must(f.manager.Remove(f.now, tp, true))
+				}
+			}
+		})
+	}
+	wg.Wait()
+	if got := len(f.manager.DescribeAll()); got != 40 {
+		t.Errorf("%d partitions", got)
+	}
+	f.must(f.manager.Close(f.now))
+	if err := f.manager.Apply(f.now, bills, alone(billsID, 0), protocol.DirectoryUnassigned, true); err == nil {
+		t.Error("a closed manager takes roles")
 	}
 }
 
