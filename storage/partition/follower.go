@@ -12,7 +12,9 @@ func (p *Partition) Follow(_ time.Time, state State, ends Ends) (effects Effects
 	if p.view.Role == Offline || p.stale(state) {
 		return Effects{}, false
 	}
-	assert(state.Leader != p.options.NodeID, "node %d does not follow itself", p.options.NodeID)
+	if state.Leader == p.options.NodeID {
+		violated("node %d does not follow itself", p.options.NodeID)
+	}
 	changed := p.view.Role != Follower || p.view.Leader != state.Leader || p.view.LeaderEpoch != state.LeaderEpoch
 	p.ends = ends
 	p.followers, p.pending = nil, nil
@@ -35,7 +37,9 @@ func (p *Partition) Replicated(epoch protocol.LeaderEpoch, ends Ends, leaderHigh
 // the eyes of the leader, only believed to be by this replica after an unclean
 // election.
 func (p *Partition) Truncated(ends Ends) Effects {
-	assert(p.view.Role != Leader, "a leader's log is not truncated")
+	if p.view.Role == Leader {
+		violated("a leader's log is not truncated")
+	}
 	p.ends = ends
 	before := p.highWatermark
 	p.highWatermark = max(min(p.highWatermark, ends.End), ends.Start)

@@ -15,7 +15,9 @@ func (p *Partition) Lead(now time.Time, state State, ends Ends, brokers Brokers)
 	if p.view.Role == Offline || p.stale(state) {
 		return Effects{}, false
 	}
-	assert(state.Leader == p.options.NodeID, "node %d leads only what names it as leader, not %d", p.options.NodeID, state.Leader)
+	if state.Leader != p.options.NodeID {
+		violated("node %d leads only what names it as leader, not %d", p.options.NodeID, state.Leader)
+	}
 	newLeader := p.view.Role != Leader
 	newEpoch := newLeader || state.LeaderEpoch > p.view.LeaderEpoch
 	epochStart := p.view.EpochStart
@@ -86,7 +88,9 @@ func (p *Partition) Appended(now time.Time, epoch protocol.LeaderEpoch, ends End
 	if p.view.Role != Leader || p.view.LeaderEpoch != epoch {
 		return Effects{}, false
 	}
-	assert(ends.End >= p.ends.End, "a leader's log end does not move back from %d to %d", p.ends.End, ends.End)
+	if ends.End < p.ends.End {
+		violated("a leader's log end does not move back from %d to %d", p.ends.End, ends.End)
+	}
 	p.ends = ends
 	return Effects{HighWatermark: p.advance(now, brokers)}, true
 }

@@ -78,12 +78,11 @@ func (p *Partition) publish(view View) {
 	p.view = &view
 }
 
-// assert panics with the invariant's name: what it guards cannot be repaired,
-// and going on would lose acknowledged records.
-func assert(holds bool, invariant string, args ...any) {
-	if !holds {
-		panic("invariant: " + fmt.Sprintf(invariant, args...))
-	}
+// violated panics with the invariant's name: what it guards cannot be repaired,
+// and going on would lose acknowledged records. The condition stands at the
+// caller, so that a check that holds allocates nothing.
+func violated(invariant string, args ...any) {
+	panic("invariant: " + fmt.Sprintf(invariant, args...))
 }
 
 // setHighWatermark moves the high watermark up and tells whether it moved.
@@ -91,7 +90,9 @@ func (p *Partition) setHighWatermark(offset protocol.Offset) bool {
 	if offset <= p.highWatermark {
 		return false
 	}
-	assert(offset <= p.ends.End, "high watermark %d is not beyond the log end %d", offset, p.ends.End)
+	if offset > p.ends.End {
+		violated("high watermark %d is not beyond the log end %d", offset, p.ends.End)
+	}
 	p.highWatermark = offset
 	return true
 }
