@@ -233,7 +233,7 @@ func FuzzDecodeRequest(f *testing.F) {
 		h := RequestHeader{Key: api.Key, Version: api.MinVersion + int16(version)%(api.MaxVersion-api.MinVersion+1)}
 		layoutOf(layoutKey{h.Key, false, h.Version}) // compiled once in a process, not the message's cost
 		layoutOf(layoutKey{h.Key, true, h.Version})
-		bound := uint64(64*len(body) + 64<<10)
+		bound := allocationFactor * uint64(64*len(body)+64<<10)
 		if used := allocated(func() { _, _ = DecodeRequest(h, body) }); used > bound {
 			t.Errorf("%s %d request: %d bytes allocated for %d", api.Name, h.Version, used, len(body))
 		}
