@@ -119,7 +119,7 @@ func (s *Store) createIn(d *directory, tp protocol.TopicPartition, topicID proto
 	}
 	if err := s.o.FS.SyncDir(d.Path); err != nil {
 		_, closeErr := l.Close(time.Time{}, false)
-		return nil, errors.Join(err, closeErr)
+		return nil, errors.Join(err, closeErr, s.o.FS.RemoveAll(dir))
 	}
 	return l, nil
 }

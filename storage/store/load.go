@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"path"
+	"slices"
 	"sync"
 	"time"
 
@@ -97,35 +98,60 @@ func (s *Store) list(d *directory, f *found) error {
 	return nil
 }
 
-// setDuplicatesAside takes partitions offline that lie in two directories: which one is right nobody knows.
+// setDuplicatesAside takes partitions offline that lie in two directories: which one is right nobody knows. Where
+// one of the two never held a record it is what a Create has left in a directory that failed, and it is removed.
 func (s *Store) setDuplicatesAside(lists []*found) {
 	first := map[protocol.TopicPartition]int{}
-	twice := map[protocol.TopicPartition]bool{}
 	for i, f := range lists {
-		for _, tp := range f.partitions {
-			if j, ok := first[tp]; ok {
-				err := fmt.Errorf("%s is both in %s and in %s", tp, s.dirs[j].Path, s.dirs[i].Path)
-				s.damaged(tp, s.dirs[j], err)
-				s.failed[tp] = failure{dir: s.dirs[j], err: err, everywhere: true}
-				f.collector.damaged(tp, err)
-				lists[j].collector.damaged(tp, err)
-				s.dirs[i].distrusted = true
-				twice[tp] = true
-				continue
-			}
-			first[tp] = i
-		}
-	}
-	for _, f := range lists {
-		var rest []protocol.TopicPartition
-		for _, tp := range f.partitions {
-			if !twice[tp] {
-				rest = append(rest, tp)
+		for _, tp := range slices.Clone(f.partitions) {
+			j, twice := first[tp]
+			switch {
+			case !twice:
+				first[tp] = i
+			case s.neverUsed(s.dirs[i], tp):
+				f.leftover(tp)
+			case s.neverUsed(s.dirs[j], tp):
+				lists[j].leftover(tp)
+				first[tp] = i
+			default:
+				s.isTwice(tp, i, j, lists)
 			}
 		}
-		f.partitions = rest
 	}
 }
+
+// leftover moves a partition to what is removed.
+func (f *found) leftover(tp protocol.TopicPartition) {
+	f.partitions = slices.DeleteFunc(f.partitions, func(other protocol.TopicPartition) bool { return other == tp })
+	f.deleted = append(f.deleted, tp.String())
+}
+
+// neverUsed tells that a partition's directory holds no record and never has: no segment but an empty first one.
+func (s *Store) neverUsed(d *directory, tp protocol.TopicPartition) bool {
+	entries, err := s.o.FS.ReadDir(path.Join(d.Path, tp.String()))
+	for _, e := range entries {
+		if path.Ext(e.Name) == ".log" && (e.Size > 0 || e.Name != firstLogFile) {
+			return false
+		}
+	}
+	return err == nil
+}
+
+func (s *Store) isTwice(tp protocol.TopicPartition, i, j int, lists []*found) {
+	err := fmt.Errorf("%s is both in %s and in %s", tp, s.dirs[j].Path, s.dirs[i].Path)
+	s.mu.Lock()
+	s.failed[tp] = failure{dir: s.dirs[j], err: err, everywhere: true}
+	s.dirs[i].distrusted, s.dirs[j].distrusted = true, true
+	s.mu.Unlock()
+	s.o.Logger.Error("a partition is offline", "partition", tp, "reason", err)
+	for _, f := range []*found{lists[i], lists[j]} {
+		f.partitions = slices.DeleteFunc(f.partitions, func(other protocol.TopicPartition) bool { return other == tp })
+		f.collector.damaged(tp, err)
+	}
+}
+
+// firstLogFile is the name of the segment with which a partition begins.
+const firstLogFile = "00000000000000000000.log"
 
 // openDirectory starts the workers of one directory: each takes the next partition until none is left. Deletions
 // that were interrupted are finished last.

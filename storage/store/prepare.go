@@ -26,11 +26,12 @@ type Prepared struct {
 // refusal leaves the directories as they were. A directory that the disk cannot read goes offline and the others
 // go on; a file that is damaged, missing or of another node or cluster is an error that names it.
 func Prepare(o Options) (*Prepared, error) {
+	o = o.withDefaults()
 	paths, err := o.paths()
 	if err != nil {
 		return nil, err
 	}
-	p := &Prepared{o: o.withDefaults(), clusterID: o.ClusterID}
+	p := &Prepared{o: o, clusterID: o.ClusterID}
 	for i, dir := range paths {
 		d := &directory{Directory: Directory{Path: dir}, holdsLogs: i < len(o.Dirs)}
 		p.all = append(p.all, d)
