@@ -46,7 +46,8 @@ func (l *Log) sync(p *published) error {
 			return err
 		}
 	}
-	for i := max(p.holding(p.DurableEnd), 0); i < len(p.segments); i++ {
+	// A segment that was durable to its end when it was active has had its indexes completed since.
+	for i := max(p.holding(p.DurableEnd-1), 0); i < len(p.segments); i++ {
 		s := p.segments[i]
 		err := s.SyncLog()
 		if err == nil && i < len(p.segments)-1 {

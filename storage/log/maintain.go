@@ -197,10 +197,14 @@ func (l *Log) deleteOldest(count int, now time.Time, m *Maintenance) error {
 	l.segments = slices.Clone(l.segments[count:])
 	l.mu.Unlock()
 	l.advance(max(l.logStart, l.segments[0].Base()))
-	for _, s := range gone {
+	for i, s := range gone {
 		m.SegmentsDeleted++
 		m.BytesDeleted += s.Size()
-		if err := l.doom(s); err != nil {
+		err := l.doom(s)
+		if err == nil && i < len(gone)-1 {
+			err = l.env.FS.SyncDir(l.dir) // a power cut must not bring back an older one alone
+		}
+		if err != nil {
 			return l.poison(err)
 		}
 	}

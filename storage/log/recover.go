@@ -57,7 +57,46 @@ func (o *opening) checkSealed(i int) error {
 			return err
 		}
 	}
-	return o.checkTxns(i, o.segments[i+1].Base())
+	if err := o.checkTxns(i, o.segments[i+1].Base()); err != nil || o.state.Trust != OtherBoot {
+		return err
+	}
+	return o.checkJoin(i)
+}
+
+// checkJoin makes sure that a segment whose records were durable ends where the next one begins.
+func (o *opening) checkJoin(i int) error {
+	s, next := o.segments[i], o.segments[i+1].Base()
+	end, err := s.End()
+	if err != nil {
+		return o.asDamage(s, err)
+	}
+	if end == next {
+		return nil
+	}
+	if gap, err := o.mayHaveGap(i, end, next); gap || err != nil {
+		return err
+	}
+	return o.damaged(s, s.Size(), "its records end at offset %d, but the next segment begins at %d", end, next)
+}
+
+// mayHaveGap tells whether offsets may be missing after a segment: compaction leaves gaps. A topic may have been
+// compacted in the past, which shows within the segment.
+func (o *opening) mayHaveGap(i int, end, next protocol.Offset) (bool, error) {
+	if next <= end || o.opts.Load().Compact {
+		return next > end, nil
+	}
+	s := o.segments[i]
+	expected, sparse := s.Base(), false
+	err := s.Batches(s.Base(), s.Size(), func(b segment.Batch) error {
+		h := b.Header
+		if h.BaseOffset() != expected || int64(h.Count()) != int64(h.LastOffsetDelta())+1 {
+			sparse = true
+			return segment.ErrStop
+		}
+		expected = h.NextOffset()
+		return nil
+	})
+	return sparse, err
 }
 
 func (o *opening) rebuildSealed(s *segment.Segment) error {
@@ -160,8 +199,11 @@ func (o *opening) holds(i int, w segment.Walked) (cut bool, err error) {
 		return false, nil
 	}
 	next := o.segments[i+1].Base()
-	if next == w.Next || next > w.Next && o.opts.Load().Compact {
-		return false, nil // compaction leaves gaps
+	if next == w.Next {
+		return false, nil
+	}
+	if gap, err := o.mayHaveGap(i, w.Next, next); gap || err != nil {
+		return false, err
 	}
 	if w.Next < rp && next > w.Next {
 		return false, o.damaged(s, w.End, "the records from offset %d to %d are missing, though all before %d was durable", w.Next, next, rp)

@@ -79,6 +79,12 @@ func (l *Log) cutSegments(target int, end protocol.Offset) error {
 			return err
 		}
 	}
+	if len(dropped) > 0 {
+		// Or a power cut could bring them back behind what is appended from now on.
+		if err := l.env.FS.SyncDir(l.dir); err != nil {
+			return err
+		}
+	}
 	next, err := l.active().Truncate(end, l.nowMs())
 	if err != nil {
 		return err
@@ -120,7 +126,9 @@ func (l *Log) TruncateFullyAndStartAt(offset protocol.Offset) error {
 	if err != nil {
 		return l.poison(err)
 	}
-	l.dirStale.Store(true)
+	if err := l.env.FS.SyncDir(l.dir); err != nil {
+		return l.poison(err)
+	}
 	l.mu.Lock()
 	l.segments = []*segment.Segment{fresh}
 	l.end, l.logStart, l.durableEnd, l.highWatermark = offset, offset, offset, offset

@@ -42,6 +42,22 @@ func (s *Segment) Sane(present Present, deep bool) (bool, error) {
 	return true, err
 }
 
+// End finds the offset after the last batch of a sealed segment, and that the .log ends with a whole batch.
+func (s *Segment) End() (protocol.Offset, error) {
+	next := s.base
+	if s.Size() == 0 {
+		return next, nil
+	}
+	if err := s.checkLastOffset(s.offsets.len()); err != nil {
+		return next, err
+	}
+	err := s.Batches(s.lastEntry.Offset, s.Size(), func(b Batch) error {
+		next = b.Header.NextOffset()
+		return nil
+	})
+	return next, err
+}
+
 // checkLastOffset verifies the last of count offset entries against the .log and makes it lastEntry.
 func (s *Segment) checkLastOffset(count int) error {
 	s.lastEntry = OffsetEntry{Offset: s.base}
@@ -204,7 +220,8 @@ func (s *Segment) Finish(w Walked) error {
 }
 
 // Truncate cuts the segment before the first batch that ends at or after offset, and makes it ready for appends, even
-// if it was sealed. next is the offset it now ends at.
+// if it was sealed. next is the offset it now ends at. The cut is durable: after a power cut what was cut off must not
+// stand behind what was appended since.
 func (s *Segment) Truncate(offset protocol.Offset, nowMs int64) (next protocol.Offset, err error) {
 	position := int64(-1)
 	err = s.Batches(offset, s.Size(), func(b Batch) error {
@@ -218,6 +235,9 @@ func (s *Segment) Truncate(offset protocol.Offset, nowMs int64) (next protocol.O
 	if position >= 0 {
 		if err := s.cutLog(position); err != nil {
 			return 0, fmt.Errorf("cannot truncate %s: %w", s.LogName(), err)
+		}
+		if err := s.SyncLog(); err != nil {
+			return 0, fmt.Errorf("cannot make the truncation of %s durable: %w", s.LogName(), err)
 		}
 	}
 	if err := s.DropAborted(offset); err != nil {
