@@ -20,6 +20,8 @@ import (
 type Handler struct {
 	node  *Node
 	table []API // the registry; a field, so that handlers may look at it
+
+	creations creations
 }
 
 // New makes the Handler of a node.

@@ -37,6 +37,10 @@ type Node struct {
 	// nodes, for those that came in on a broker's listener. done as in Submit.
 	Forward func(req kmsg.Request, done func(kmsg.Response, error))
 
+	// ControllerID is the leader of the quorum as far as this node knows, -1 for
+	// none; nil: -1. Only those on a controller listener are told.
+	ControllerID func() protocol.NodeID
+
 	ProducerIDs *broker.ProducerIDs
 	// BrokerEpoch is the epoch of this broker's registration, -1 before.
 	BrokerEpoch func() protocol.BrokerEpoch

@@ -21,7 +21,19 @@ type API struct {
 // registry lists every API of this build by ascending key. The versions are those
 // of Apache Kafka 4.4.0 (protocol.APIs) unless a row says less, and why.
 var registry = []API{
+	row(protocol.Metadata, describeMetadata),
 	row(protocol.ApiVersions, apiVersions),
+	row(protocol.CreateTopics, createTopics),
+	row(protocol.DeleteTopics, deleteTopics),
+	row(protocol.DescribeConfigs, describeConfigs),
+	row(protocol.CreatePartitions, createPartitions),
+	row(protocol.DescribeCluster, describeCluster),
+	row(protocol.BrokerRegistration, clusterAction[*kmsg.BrokerRegistrationRequest]),
+	row(protocol.BrokerHeartbeat, clusterAction[*kmsg.BrokerHeartbeatRequest]),
+	row(protocol.AllocateProducerIds, clusterAction[*kmsg.AllocateProducerIDsRequest]),
+	row(protocol.ControllerRegistration, clusterAction[*kmsg.ControllerRegistrationRequest]),
+	row(protocol.AssignReplicasToDirs, clusterAction[*kmsg.AssignReplicasToDirsRequest]),
+	row(protocol.DescribeTopicPartitions, describeTopicPartitions),
 }
 
 // row makes a row with all versions and listeners of Apache Kafka 4.4.0. The

@@ -1,0 +1,114 @@
+package api
+
+import (
+	"errors"
+	"reflect"
+
+	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"ottla/protocol"
+)
+
+// errorResponse is the response that says of a whole request that it failed. As in
+// Apache Kafka (AbstractRequest.getErrorResponse) the code stands at the top where
+// the response has a place for it there, and with every item where it has not.
+func errorResponse(req kmsg.Request, err error) kmsg.Response {
+	code, message := int16(protocol.CodeOf(err)), protocol.MessageOf(err)
+	resp := req.ResponseKind()
+	switch resp := resp.(type) {
+	case *kmsg.MetadataResponse:
+		failMetadata(resp, req.(*kmsg.MetadataRequest), code)
+	case *kmsg.DescribeTopicPartitionsResponse:
+		for _, asked := range req.(*kmsg.DescribeTopicPartitionsRequest).Topics {
+			topic := kmsg.NewDescribeTopicPartitionsResponseTopic()
+			topic.Topic, topic.ErrorCode = kmsg.StringPtr(asked.Topic), code
+			resp.Topics = append(resp.Topics, topic)
+		}
+	case *kmsg.CreateTopicsResponse:
+		for _, asked := range req.(*kmsg.CreateTopicsRequest).Topics {
+			resp.Topics = append(resp.Topics, refusedTopic(asked.Topic, code, message))
+		}
+	case *kmsg.DeleteTopicsResponse:
+		for _, asked := range deleteTopicsAsked(req.(*kmsg.DeleteTopicsRequest)) {
+			topic := kmsg.NewDeleteTopicsResponseTopic()
+			topic.Topic, topic.TopicID, topic.ErrorCode, topic.ErrorMessage = asked.Topic, asked.TopicID, code, message
+			resp.Topics = append(resp.Topics, topic)
+		}
+	case *kmsg.CreatePartitionsResponse:
+		for _, asked := range req.(*kmsg.CreatePartitionsRequest).Topics {
+			topic := kmsg.NewCreatePartitionsResponseTopic()
+			topic.Topic, topic.ErrorCode, topic.ErrorMessage = asked.Topic, code, message
+			resp.Topics = append(resp.Topics, topic)
+		}
+	case *kmsg.DescribeConfigsResponse:
+		for _, asked := range req.(*kmsg.DescribeConfigsRequest).Resources {
+			resp.Resources = append(resp.Resources, refusedResource(asked, err))
+		}
+	default:
+		failAtTop(resp, code, message)
+	}
+	return resp
+}
+
+func failMetadata(resp *kmsg.MetadataResponse, req *kmsg.MetadataRequest, code int16) {
+	resp.ErrorCode = code
+	for _, asked := range req.Topics {
+		topic := kmsg.NewMetadataResponseTopic()
+		topic.Topic, topic.TopicID, topic.ErrorCode = asked.Topic, asked.TopicID, code
+		if topic.Topic == nil {
+			topic.Topic = kmsg.StringPtr("") // versions before 12 have no null here
+		}
+		resp.Topics = append(resp.Topics, topic)
+	}
+}
+
+// failAtTop sets the code, and the message where there is a place for it, of a
+// response that has a code of its own. The messages have no common interface.
+func failAtTop(resp kmsg.Response, code int16, message *string) {
+	fields := reflect.ValueOf(resp).Elem()
+	fields.FieldByName("ErrorCode").SetInt(int64(code))
+	if text := fields.FieldByName("ErrorMessage"); message != nil && text.IsValid() {
+		text.Set(reflect.ValueOf(message))
+	}
+}
+
+// unreached gives the error to answer with when the controller gave no response.
+// What has no code of its own means that it could not be reached in time: for
+// clients of a broker the request timed out, as with Apache Kafka; a controller is
+// asked again elsewhere.
+func (c *call) unreached(err error) error {
+	var known *protocol.Error
+	switch {
+	case errors.As(err, &known):
+		return known
+	case c.request.Conn.Scope() == protocol.OnController:
+		return protocol.NotController.Err()
+	default:
+		c.Logger.Warn("the controller was not reached", "api", c.request.Header.Key, "error", err)
+		return protocol.RequestTimedOut.Err()
+	}
+}
+
+// sentences are those that Apache Kafka sends with a code of an item when it has
+// nothing more to say, and that tools show.
+var sentences = map[protocol.ErrorCode]string{
+	protocol.UnknownTopicOrPartition:    "This server does not host this topic-partition.",
+	protocol.TopicAuthorizationFailed:   "Topic authorization failed.",
+	protocol.GroupAuthorizationFailed:   "Group authorization failed.",
+	protocol.ClusterAuthorizationFailed: "Cluster authorization failed.",
+	protocol.UnsupportedVersion:         "The version of API is not supported.",
+	protocol.InvalidRequest: "This most likely occurs because of a request being malformed by the client library or " +
+		"the message was sent to an incompatible broker. See the broker logs for more details.",
+	protocol.UnknownTopicID: "This server does not host this topic ID.",
+}
+
+// sentenceOf gives the message of err, or Kafka's own for its code, or nil.
+func sentenceOf(err error) *string {
+	if message := protocol.MessageOf(err); message != nil {
+		return message
+	}
+	if text, known := sentences[protocol.CodeOf(err)]; known {
+		return &text
+	}
+	return nil
+}
