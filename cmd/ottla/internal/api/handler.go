@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"sync/atomic"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kmsg"
@@ -21,13 +22,15 @@ type Handler struct {
 	node  *Node
 	table []API // the registry; a field, so that handlers may look at it
 
+	sessions  sessions
+	polls     polls
 	creations creations
 }
 
 // New makes the Handler of a node.
 func New(node Node) *Handler {
 	if node.Authorize == nil {
-		node.Authorize = Permissive
+		node.Authorize = Permissive{}
 	}
 	if node.Logger == nil {
 		node.Logger = slog.New(slog.DiscardHandler)
@@ -35,7 +38,7 @@ func New(node Node) *Handler {
 	if node.BrokerEpoch == nil {
 		node.BrokerEpoch = func() protocol.BrokerEpoch { return -1 }
 	}
-	return &Handler{node: &node, table: registry}
+	return &Handler{node: &node, table: registry, sessions: newSessions(&node), polls: polls{byConn: map[int64]map[*call]func(){}}}
 }
 
 // Handle implements server.Handler.
@@ -68,16 +71,31 @@ func (h *Handler) find(key protocol.APIKey) *API { return find(h.table, key) }
 // a callback; a callback's body goes through guard.
 type call struct {
 	*Node
-	handler *Handler
-	request *server.Request
-	now     time.Time // when the request was received
-	version int16     // of the request, and so of the response
+	handler  *Handler
+	request  *server.Request
+	now      time.Time   // when the request was received
+	version  int16       // of the request, and so of the response
+	answered atomic.Bool // for guard
 }
 
 // reply answers with resp, in the version of the request.
 func (c *call) reply(resp kmsg.Response) {
 	resp.SetVersion(c.version)
 	c.request.Reply(resp)
+	c.answered.Store(true)
+}
+
+// replyFetch is reply for the one message that kmsg does not encode.
+func (c *call) replyFetch(resp *wire.FetchResponse) {
+	resp.Version = c.version
+	c.request.ReplyFetch(resp)
+	c.answered.Store(true)
+}
+
+// replyNothing is the answer to a Produce that wants none.
+func (c *call) replyNothing() {
+	c.request.ReplyNothing()
+	c.answered.Store(true)
 }
 
 // close ends the connection: Kafka's answer where no response can say it.
@@ -85,6 +103,7 @@ func (c *call) close(reason error) {
 	c.Logger.Debug("closing a connection", "api", c.request.Header.Key, "version", c.version,
 		"listener", c.request.Conn.ListenerName(), "peer", c.request.Conn.RemoteAddr(), "reason", reason)
 	c.request.CloseConnection(reason)
+	c.answered.Store(true)
 }
 
 // clientID gives the client's name of itself, "" if it has none.
@@ -109,20 +128,6 @@ func (c *call) requester() Requester {
 		}
 	}
 	return Requester{Principal: conn.Principal(), Host: host, Listener: conn.ListenerName(), Secure: conn.Secure()}
-}
-
-// may tells whether the requester may do something to a resource.
-func (c *call) may(operation kmsg.ACLOperation, kind kmsg.ACLResourceType, name string) bool {
-	return c.Authorize(c.requester(), operation, kind, name)
-}
-
-// mayTopic and mayCluster are may for the resources asked about most.
-func (c *call) mayTopic(operation kmsg.ACLOperation, topic string) bool {
-	return c.may(operation, kmsg.ACLResourceTypeTopic, topic)
-}
-
-func (c *call) mayCluster(operation kmsg.ACLOperation) bool {
-	return c.may(operation, kmsg.ACLResourceTypeCluster, clusterResource)
 }
 
 var errNoController = errors.New("this node has no way to the controller")

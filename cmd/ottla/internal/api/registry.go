@@ -21,10 +21,16 @@ type API struct {
 // registry lists every API of this build by ascending key. The versions are those
 // of Apache Kafka 4.4.0 (protocol.APIs) unless a row says less, and why.
 var registry = []API{
+	row(protocol.Produce, produce),
+	row(protocol.Fetch, fetch).on(protocol.OnBroker), // on controllers: with a quorum of several nodes
+	row(protocol.ListOffsets, listOffsets),
 	row(protocol.Metadata, describeMetadata),
 	row(protocol.ApiVersions, apiVersions),
 	row(protocol.CreateTopics, createTopics),
 	row(protocol.DeleteTopics, deleteTopics),
+	row(protocol.DeleteRecords, deleteRecords),
+	row(protocol.InitProducerId, initProducerID),
+	row(protocol.OffsetForLeaderEpoch, offsetForLeaderEpoch),
 	row(protocol.DescribeConfigs, describeConfigs),
 	row(protocol.CreatePartitions, createPartitions),
 	row(protocol.DescribeCluster, describeCluster),
