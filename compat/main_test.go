@@ -6,6 +6,7 @@ import (
 	"context"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -38,10 +39,24 @@ func need(t *testing.T, programs ...string) {
 	}
 }
 
+// workDir is a temporary directory of the test; OTTLA_COMPAT_KEEP names a folder in which it is made and left, to look at.
+func workDir(t *testing.T) string {
+	t.Helper()
+	keep := os.Getenv("OTTLA_COMPAT_KEEP")
+	if keep == "" {
+		return t.TempDir()
+	}
+	dir, err := os.MkdirTemp(keep, strings.ReplaceAll(t.Name(), "/", "-")+"-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
 // startNode starts a node of the target kind in a temporary directory; it is ended with the test.
 func startNode(t *testing.T, name string, properties map[string]string) *harness.Node {
 	t.Helper()
-	return startNodeIn(t, harness.Options{Kind: target(t), Name: name, Dir: t.TempDir(), Properties: properties})
+	return startNodeIn(t, harness.Options{Kind: target(t), Name: name, Dir: workDir(t), Properties: properties})
 }
 
 func startNodeIn(t *testing.T, o harness.Options) *harness.Node {

@@ -35,7 +35,7 @@ sweep() {
 trap sweep EXIT
 
 run_tests() { # NAME TIMEOUT [pattern below the test]
-  local pattern="^$1\$"
+  local pattern="^($1)\$"
   [ -z "${OTTLA_COMPAT_RUN:-}" ] || pattern+="/${OTTLA_COMPAT_RUN}"
   go test -tags compat -count=1 -v -timeout "$2" -run "$pattern" ./compat
 }
@@ -58,7 +58,7 @@ case "${1:-}" in
     ;;
   dumpcheck)
     "$here/install.sh"
-    run_tests TestDump 10m
+    run_tests "Test(Dump|Adopt)" 10m
     ;;
   crash)
     "$here/install.sh"

@@ -63,7 +63,7 @@ func start(name, dir string, argv ...string) (*Process, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer stderr.Close()
+	defer func() { _ = stderr.Close() }() // the process holds its own
 	p.cmd = exec.Command(argv[0], argv[1:]...)
 	p.cmd.Stderr = stderr
 	if p.stdin, err = p.cmd.StdinPipe(); err != nil {

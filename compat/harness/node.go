@@ -85,6 +85,23 @@ func NewNode(opts Options) (*Node, error) {
 	return n, nil
 }
 
+// Successor is a node of another kind, or the same, on the data directory and ports that this one has left: its server.properties
+// say the same. It keeps its log in dir.
+func (n *Node) Successor(kind Kind, name, dir string) (*Node, error) {
+	text, err := os.ReadFile(n.properties)
+	if err != nil {
+		return nil, fmt.Errorf("successor of %s: %w", n.opts.Name, err)
+	}
+	next := &Node{
+		opts: Options{Kind: kind, Name: name, Dir: dir, DataDir: n.DataDir()},
+		port: n.port, properties: filepath.Join(dir, "server.properties"),
+	}
+	if err := os.WriteFile(next.properties, text, 0o644); err != nil {
+		return nil, fmt.Errorf("successor of %s: %w", n.opts.Name, err)
+	}
+	return next, nil
+}
+
 // Kind is the kind of server.
 func (n *Node) Kind() Kind { return n.opts.Kind }
 

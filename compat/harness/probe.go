@@ -23,7 +23,7 @@ func call(ctx context.Context, addr string, req kmsg.Request) (kmsg.Response, er
 	if err != nil {
 		return nil, err
 	}
-	defer conn.Close()
+	defer func() { _ = conn.Close() }()
 	if deadline, ok := ctx.Deadline(); ok {
 		_ = conn.SetDeadline(deadline)
 	}

@@ -24,7 +24,7 @@ func StartProcess(name, logPath string, env []string, argv ...string) (*Process,
 	if err != nil {
 		return nil, fmt.Errorf("log of %s: %w", name, err)
 	}
-	defer out.Close()
+	defer func() { _ = out.Close() }() // the process holds its own
 	cmd := exec.Command(argv[0], argv[1:]...)
 	cmd.Stdout, cmd.Stderr = out, out
 	cmd.Env = append(os.Environ(), env...)
@@ -49,7 +49,7 @@ func RecordPid(pid int) {
 		return
 	}
 	if f, err := os.OpenFile(path, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644); err == nil {
-		fmt.Fprintln(f, pid)
+		_, _ = fmt.Fprintln(f, pid)
 		_ = f.Close()
 	}
 }

@@ -22,17 +22,19 @@ type Scenario struct {
 	Run     func(*T)
 }
 
+// Streaming are the clients that can produce and consume at the same time; the console tools run one after the other.
+var Streaming = []string{Franz, Kcat, Confluent, Java}
+
 var (
 	everyone  = Clients
 	noLz4     = []string{Franz, Java, Console} // librdkafka's lz4 comes with groups
 	libraries = []string{Franz, Confluent, Java}
-	streamers = []string{Franz, Kcat, Confluent, Java}
 )
 
 // List is every scenario that runs while the node stays up.
 func List() []Scenario {
 	list := slices.Concat(codecs(), records(), producing(), reading(), topics())
-	for i, s := range list {
+	for i, s := range list { // a second scenario of the same name would use the first one's topics
 		for _, earlier := range list[:i] {
 			if earlier.Name == s.Name {
 				panic("two scenarios are called " + s.Name)

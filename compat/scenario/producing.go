@@ -16,7 +16,7 @@ func producing() []Scenario {
 		{"idempotent", "an idempotent producer: ids and sequences without gap in the stored batches", everyone, idempotent},
 		{"resend", "a batch sent twice is stored once and answered with its first offset", []string{Franz}, resend},
 		{"auto-create", "producing creates the topic", everyone, autoCreate},
-		{"partitions-8", "eight partitions, each in order", []string{Franz, Confluent, Java, Kcat}, eightPartitions},
+		{"partitions-8", "eight partitions, each in order", Streaming, eightPartitions},
 		{"segments", "a log of several segments", everyone, segments},
 	}
 }

@@ -9,12 +9,12 @@ import (
 func reading() []Scenario {
 	return []Scenario{
 		{"offsets", "reading from explicit offsets, in the middle of batches too, from the end, from the beginning", everyone, explicitOffsets},
-		{"out-of-range", "an offset beyond the end: OFFSET_OUT_OF_RANGE, or the reset policy", streamers, outOfRange},
-		{"offsets-by-time", "ListOffsets by timestamp and by every special value that the client knows", streamers, offsetsByTime},
+		{"out-of-range", "an offset beyond the end: OFFSET_OUT_OF_RANGE, or the reset policy", Streaming, outOfRange},
+		{"offsets-by-time", "ListOffsets by timestamp and by every special value that the client knows", Streaming, offsetsByTime},
 		{"delete-records", "DeleteRecords moves the log start", libraries, deleteRecords},
-		{"long-poll", "a consumer that waits gets each record as it comes", streamers, longPoll},
+		{"long-poll", "a consumer that waits gets each record as it comes", Streaming, longPoll},
 		{"read-committed", "read_committed on plain data", everyone, readCommitted},
-		{"one-byte-fetch", "a fetch size of one byte still moves on", []string{Franz, Kcat, Confluent, Java}, oneByteFetch},
+		{"one-byte-fetch", "a fetch size of one byte still moves on", Streaming, oneByteFetch},
 	}
 }
 
