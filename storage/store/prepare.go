@@ -209,9 +209,16 @@ func (p *Prepared) Begin() error {
 
 func (p *Prepared) begin(d *directory) error {
 	if d.marker.present {
-		if err := removeDurably(p.o.FS, path.Join(d.Path, cleanShutdownFile)); err != nil {
-			return err
+		if err := p.o.FS.Remove(path.Join(d.Path, cleanShutdownFile)); err != nil {
+			return fmt.Errorf("cannot remove %s: %w", cleanShutdownFile, err)
 		}
+	}
+	// Also without a marker: a format that was killed in its last step has left a meta.properties that is not durable.
+	if err := p.o.FS.SyncDir(d.Path); err != nil {
+		return err
+	}
+	if err := p.o.FS.SyncDir(path.Dir(d.Path)); err != nil && !errors.Is(err, fs.ErrPermission) {
+		return err
 	}
 	if !d.ID.IsZero() {
 		return nil

@@ -180,6 +180,14 @@ func (o *FormatOptions) targets(fsys vfs.FS) ([]target, error) {
 			return nil, fmt.Errorf("%s belongs to node %d, not to node %d", dir, m.NodeID, o.NodeID)
 		case !o.IgnoreFormatted:
 			return nil, fmt.Errorf("%s is formatted already; --ignore-formatted leaves it as it is and formats the others", dir)
+		default:
+			// A format that was interrupted may have written it, and not have come to this.
+			if err := makeDurably(fsys, dir); err != nil {
+				return nil, err
+			}
+			if err := fsys.SyncDir(dir); err != nil {
+				return nil, err
+			}
 		}
 	}
 	return targets, nil
@@ -274,24 +282,18 @@ func (o *FormatOptions) format(now time.Time, fsys vfs.FS, t target, levels feat
 	})
 }
 
-// makeDurably makes a directory and its parents, each of which survives a power cut.
+// makeDurably makes a directory and its parents, each of which survives a power cut. Parents that exist are synced as
+// well: a format that was interrupted may have made them. Those that this user may not even open it has not made.
 func makeDurably(fsys vfs.FS, dir string) error {
-	var missing []string
-	for at := dir; ; at = path.Dir(at) {
-		_, err := fsys.Stat(at)
-		if err == nil {
-			break
-		}
-		if !errors.Is(err, fs.ErrNotExist) || at == path.Dir(at) {
-			return err
-		}
-		missing = append(missing, at)
-	}
 	if err := fsys.MkdirAll(dir); err != nil {
 		return err
 	}
-	for _, made := range slices.Backward(missing) {
-		if err := fsys.SyncDir(path.Dir(made)); err != nil {
+	for at := dir; at != path.Dir(at); at = path.Dir(at) {
+		err := fsys.SyncDir(path.Dir(at))
+		if errors.Is(err, fs.ErrPermission) {
+			return nil
+		}
+		if err != nil {
 			return err
 		}
 	}
