@@ -37,8 +37,7 @@ type Controller struct {
 	image   *metadata.Image // everything decided so far
 	written bool            // a record of the log itself was applied: no bootstrap is due
 
-	active bool
-	heard  map[protocol.NodeID]time.Time // volatile: brokers with a session
+	sessions map[protocol.NodeID]*session // volatile: brokers that were heard
 }
 
 // Request is what Handle takes: a message of the protocol, authorised.
@@ -48,7 +47,7 @@ type Request struct {
 
 // New makes an empty controller.
 func New(options Options) *Controller {
-	return &Controller{options: options, image: metadata.Empty(), heard: map[protocol.NodeID]time.Time{}}
+	return &Controller{options: options, image: metadata.Empty(), sessions: map[protocol.NodeID]*session{}}
 }
 
 var _ machine.Machine = (*Controller)(nil)
@@ -96,11 +95,10 @@ func (c *Controller) Committed(protocol.Offset) {}
 // Activate implements machine.Machine. A log without records gets what the
 // format prepared, in one metadata transaction, as Kafka does.
 func (c *Controller) Activate(turn machine.Turn, _ protocol.LeaderEpoch) (machine.Result, error) {
-	c.active = true
-	c.heard = map[protocol.NodeID]time.Time{}
+	c.sessions = map[protocol.NodeID]*session{}
 	for broker := range c.image.Brokers() {
 		if !broker.Fenced {
-			c.heard[broker.ID] = turn.Now
+			c.session(broker.ID).heard = turn.Now
 		}
 	}
 	if c.delta != nil { // a predecessor died inside a metadata transaction
@@ -141,7 +139,7 @@ func (c *Controller) bootstrap() []schema.MetadataRecord {
 }
 
 // Resign implements machine.Machine.
-func (c *Controller) Resign() { c.active = false }
+func (c *Controller) Resign() { c.sessions = map[protocol.NodeID]*session{} }
 
 // Handle implements machine.Machine: request is a Request, the reply a
 // kmsg.Response.

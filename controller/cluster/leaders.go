@@ -1,23 +1,25 @@
 package cluster
 
 import (
-	"slices"
+	"fmt"
 
+	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"ottla/controller/config"
 	"ottla/controller/metadata"
 	"ottla/protocol"
 	"ottla/protocol/schema"
 )
 
-// eligible tells whether a broker may lead now.
-func (c *Controller) eligible(id protocol.NodeID) bool {
+const (
+	topicResource  = int8(kmsg.ConfigResourceTypeTopic)
+	brokerResource = int8(kmsg.ConfigResourceTypeBroker)
+)
+
+// active tells whether a broker may lead now.
+func (c *Controller) active(id protocol.NodeID) bool {
 	broker := c.image.Broker(id)
 	return broker != nil && !broker.Fenced && !broker.InControlledShutdown
-}
-
-func newPartitionChange(topic *metadata.Topic, n int32) *schema.PartitionChangeRecord {
-	change := schema.NewPartitionChangeRecord()
-	change.TopicID, change.PartitionID = topic.ID, n
-	return change
 }
 
 // leads tells whether any partition has this leader.
@@ -32,70 +34,29 @@ func (c *Controller) leads(id protocol.NodeID) bool {
 	return false
 }
 
-// withoutLeader takes a broker that goes away out of leadership and ISR. The
-// last member of an ISR stays in it without leading: nobody else has the data.
-func (c *Controller) withoutLeader(gone protocol.NodeID) []schema.MetadataRecord {
-	var records []schema.MetadataRecord
-	for topic := range c.image.Topics() {
-		for n, partition := range topic.Partitions() {
-			if change := c.leave(topic, n, partition, gone); change != nil {
-				records = append(records, change)
-			}
-		}
-	}
-	return records
+// fence makes the records by which a broker is fenced: what it led gets other
+// leaders, or none.
+func (c *Controller) fence(id protocol.NodeID) []schema.MetadataRecord {
+	change := newRegistrationChange(c.image.Broker(id))
+	change.Fenced = 1
+	return append(c.reconsider(leaving(id), inISR(id)), change)
 }
 
-func (c *Controller) leave(topic *metadata.Topic, n int32, partition *metadata.Partition, gone protocol.NodeID) *schema.PartitionChangeRecord {
-	if partition.Leader != gone && !slices.Contains(partition.ISR, gone) {
-		return nil
+// cleanUp makes the records by which a new process of a broker leaves behind
+// what the earlier one had. A process that did not stop in order may have lost
+// what it had not flushed: with eligible leader replicas it is none of them any
+// more (KIP-966).
+func (c *Controller) cleanUp(id protocol.NodeID, clean bool) []schema.MetadataRecord {
+	if clean || !c.withELR() {
+		return c.reconsider(leaving(id), inISR(id))
 	}
-	change := newPartitionChange(topic, n)
-	rest := slices.DeleteFunc(slices.Clone(partition.ISR), func(id protocol.NodeID) bool { return id == gone })
-	if len(rest) > 0 {
-		change.ISR = rest
-	} else if partition.Leader == protocol.NoNode {
-		return nil // the last one had no leadership to lose
-	}
-	if partition.Leader == gone {
-		change.Leader = protocol.NoNode
-		for _, candidate := range partition.Replicas {
-			if slices.Contains(rest, candidate) && c.eligible(candidate) {
-				change.Leader = candidate
-				break
-			}
-		}
-	}
-	return change
+	return append(c.reconsider(lost(id), inISR(id)), c.reconsider(lost(id), inELR(id))...)
 }
 
-// electFor gives leaders to the partitions that wait for a broker which is now
-// unfenced. Only who was in sync is elected: from the ISR, or from the eligible
-// leader replicas that a 4.x controller left (KIP-966); or the last known leader
-// where no in-sync replica is known at all, which is then marked as recovering.
-func (c *Controller) electFor(back protocol.NodeID) []schema.MetadataRecord {
-	var records []schema.MetadataRecord
-	for topic := range c.image.Topics() {
-		for n, partition := range topic.Partitions() {
-			if partition.Leader != protocol.NoNode || !partition.HasReplica(back) {
-				continue
-			}
-			change := newPartitionChange(topic, n)
-			change.Leader = back
-			switch {
-			case slices.Contains(partition.ISR, back):
-			case len(partition.ISR) == 0 && slices.Contains(partition.ELR, back):
-				change.ISR = []protocol.NodeID{back}
-				change.EligibleLeaderReplicas = slices.DeleteFunc(slices.Clone(partition.ELR), func(id protocol.NodeID) bool { return id == back })
-			case len(partition.ISR) == 0 && len(partition.ELR) == 0 && slices.Equal(partition.LastKnownELR, []protocol.NodeID{back}):
-				change.ISR = []protocol.NodeID{back}
-				change.LastKnownELR = []protocol.NodeID{}
-				change.LeaderRecoveryState = metadata.LeaderRecovering
-			default:
-				continue
-			}
-			records = append(records, change)
-		}
-	}
-	return records
+// withELR tells whether eligible leader replicas are kept (KIP-966).
+func (c *Controller) withELR() bool { return c.image.Feature(metadata.ELRVersionFeature) > 0 }
+
+// topicDefaults is what topics have that set nothing, as this controller sees it.
+func (c *Controller) topicDefaults() *config.TopicDefaults {
+	return c.options.Config.TopicDefaults(c.image.Config(brokerResource, ""), c.image.Config(brokerResource, fmt.Sprint(c.options.NodeID)))
 }

@@ -13,20 +13,28 @@ import (
 func (c *Controller) createPartitions(req *kmsg.CreatePartitionsRequest) machine.Result {
 	response := req.ResponseKind().(*kmsg.CreatePartitionsResponse)
 	var records []schema.MetadataRecord
-	counts := map[string]int{}
-	for _, topic := range req.Topics {
-		counts[topic.Topic]++
+	count := map[string]int{}
+	for i := range req.Topics {
+		count[req.Topics[i].Topic]++
 	}
+	excessive := c.excessiveWidening(req.Topics, count)
 	for i := range req.Topics {
 		topic := &req.Topics[i]
+		repeated := count[topic.Topic] > 1
+		if count[topic.Topic] == 0 {
+			continue // answered already
+		}
+		count[topic.Topic] = 0
 		answer := kmsg.NewCreatePartitionsResponseTopic()
 		answer.Topic = topic.Topic
-		more, err := c.widen(topic)
+		var more []schema.MetadataRecord
+		err := excessive
 		switch {
-		case counts[topic.Topic] > 1:
+		case err != nil:
+		case repeated:
 			err = protocol.Errorf(protocol.InvalidRequest, "Duplicate topic name.")
-		case err == nil && len(records)+len(more) > maxRecordsPerRequest:
-			err = protocol.Errorf(protocol.PolicyViolation, "Excessively large number of additional partitions per request.")
+		default:
+			more, err = c.widen(topic)
 		}
 		if err != nil {
 			answer.ErrorCode, answer.ErrorMessage = int16(err.Code), protocol.MessageOf(err)
@@ -39,6 +47,22 @@ func (c *Controller) createPartitions(req *kmsg.CreatePartitionsRequest) machine
 		records = nil
 	}
 	return c.result(response, records...)
+}
+
+// excessiveWidening refuses a request as a whole that asks for too much.
+func (c *Controller) excessiveWidening(topics []kmsg.CreatePartitionsRequestTopic, count map[string]int) *protocol.Error {
+	total := 0
+	for i := range topics {
+		topic := c.image.Topic(topics[i].Topic)
+		if topic == nil || count[topics[i].Topic] > 1 {
+			continue
+		}
+		total += max(int(topics[i].Count)-topic.PartitionCount(), 0)
+		if total > maxRecordsPerRequest {
+			return protocol.Errorf(protocol.PolicyViolation, "Excessively large number of additional partitions per request.")
+		}
+	}
+	return nil
 }
 
 func (c *Controller) widen(asked *kmsg.CreatePartitionsRequestTopic) ([]schema.MetadataRecord, *protocol.Error) {
@@ -54,8 +78,6 @@ func (c *Controller) widen(asked *kmsg.CreatePartitionsRequestTopic) ([]schema.M
 	case additional < 0:
 		return nil, protocol.Errorf(protocol.InvalidPartitions,
 			"The topic %s currently has %d partition(s); %d would not be an increase.", topic.Name, has, asked.Count)
-	case additional > maxRecordsPerRequest:
-		return nil, protocol.Errorf(protocol.PolicyViolation, "Excessively large number of additional partitions per request.")
 	}
 	assignment, err := c.widenAssignment(asked, topic, additional)
 	if err != nil {
@@ -96,14 +118,18 @@ func (c *Controller) widenAssignment(asked *kmsg.CreatePartitionsRequestTopic, t
 func (c *Controller) assignReplicasToDirs(req *kmsg.AssignReplicasToDirsRequest) machine.Result {
 	response := req.ResponseKind().(*kmsg.AssignReplicasToDirsResponse)
 	broker, err := c.broker(req.BrokerID, req.BrokerEpoch)
-	if err == nil && !c.image.MetadataVersion().SupportsDirectories() {
+	if !c.image.MetadataVersion().SupportsDirectories() {
 		err = protocol.Errorf(protocol.UnsupportedVersion, "Directory assignment is not supported yet.")
 	}
 	if err != nil {
 		response.ErrorCode = int16(err.Code)
 		return machine.Result{Reply: response}
 	}
-	var records []schema.MetadataRecord
+	var (
+		records []schema.MetadataRecord
+		offline = map[*metadata.Partition]bool{}
+		propose = c.proposer()
+	)
 	for _, directory := range req.Directories {
 		answer := kmsg.NewAssignReplicasToDirsResponseDirectory()
 		answer.ID = directory.ID
@@ -111,9 +137,16 @@ func (c *Controller) assignReplicasToDirs(req *kmsg.AssignReplicasToDirsRequest)
 			topicAnswer := kmsg.NewAssignReplicasToDirsResponseDirectoryTopic()
 			topicAnswer.TopicID = asked.TopicID
 			for _, p := range asked.Partitions {
-				record, code := c.assignDirectory(broker, asked.TopicID, p.Partition, directory.ID)
-				if record != nil {
-					records = append(records, record)
+				topic, partition, code := c.replicaOf(broker, asked.TopicID, p.Partition)
+				if code == protocol.None {
+					change := propose(topic, p.Partition, partition, nobody())
+					change.dirs = directoriesWith(partition, broker.ID, directory.ID)
+					if record := change.build(); record != nil {
+						records = append(records, record)
+					}
+					if !online(broker, directory.ID) {
+						offline[partition] = true
+					}
 				}
 				partitionAnswer := kmsg.NewAssignReplicasToDirsResponseDirectoryTopicPartition()
 				partitionAnswer.Partition, partitionAnswer.ErrorCode = p.Partition, int16(code)
@@ -123,31 +156,39 @@ func (c *Controller) assignReplicasToDirs(req *kmsg.AssignReplicasToDirsRequest)
 		}
 		response.Directories = append(response.Directories, answer)
 	}
-	return c.result(response, records...)
+	if len(offline) > 0 {
+		records = append(records, c.reconsider(leaving(broker.ID), func(p *metadata.Partition) bool { return offline[p] })...)
+	}
+	result := c.result(response, records...)
+	result.Divisible = true
+	return result
 }
 
-func (c *Controller) assignDirectory(broker *metadata.Broker, topicID protocol.TopicID, n int32, dir protocol.DirectoryID) (schema.MetadataRecord, protocol.ErrorCode) {
-	topic := c.image.TopicByID(topicID)
+// replicaOf finds a partition that the broker has a replica of.
+func (c *Controller) replicaOf(broker *metadata.Broker, id protocol.TopicID, n int32) (*metadata.Topic, *metadata.Partition, protocol.ErrorCode) {
+	topic := c.image.TopicByID(id)
 	if topic == nil {
-		return nil, protocol.UnknownTopicID
+		return nil, nil, protocol.UnknownTopicID
 	}
 	partition := topic.Partition(n)
-	if partition == nil {
-		return nil, protocol.UnknownTopicOrPartition
+	switch {
+	case partition == nil:
+		return nil, nil, protocol.UnknownTopicOrPartition
+	case !partition.HasReplica(broker.ID):
+		return nil, nil, protocol.NotLeaderOrFollower
 	}
-	if !partition.HasReplica(broker.ID) {
-		return nil, protocol.NotLeaderOrFollower
-	}
-	if partition.Directory(broker.ID) == dir {
-		return nil, protocol.None
-	}
-	change := newPartitionChange(topic, n)
-	change.Directories = make([]protocol.UUID, len(partition.Replicas))
+	return topic, partition, protocol.None
+}
+
+// directoriesWith are the directories of a partition's replicas with one of
+// them changed.
+func directoriesWith(partition *metadata.Partition, id protocol.NodeID, dir protocol.DirectoryID) []protocol.DirectoryID {
+	dirs := make([]protocol.DirectoryID, len(partition.Replicas))
 	for i, replica := range partition.Replicas {
-		change.Directories[i] = partition.Directory(replica)
-		if replica == broker.ID {
-			change.Directories[i] = dir
+		dirs[i] = partition.Directory(replica)
+		if replica == id {
+			dirs[i] = dir
 		}
 	}
-	return change, protocol.None
+	return dirs
 }

@@ -18,7 +18,7 @@ func (c *Controller) place(start, count, factor int) ([][]protocol.NodeID, *prot
 	}
 	if factor > total {
 		return nil, protocol.Errorf(protocol.InvalidReplicationFactor,
-			"The target replication factor of %d cannot be reached because only %d broker(s) are registered.", factor, total)
+			"The target replication factor of %d cannot be reached because only %d broker(s) are registered or some brokers have all their log directories cordoned.", factor, total)
 	}
 	ring := interleave(racks)
 	offset := int(c.options.Random() % uint64(len(ring)))
@@ -81,7 +81,7 @@ func interleave(racks [][]protocol.NodeID) []protocol.NodeID {
 
 // replicas takes factor neighbours of the ring, the leader first.
 func (c *Controller) replicas(ring []protocol.NodeID, at, factor int) []protocol.NodeID {
-	for !c.eligible(ring[at%len(ring)]) {
+	for !c.active(ring[at%len(ring)]) {
 		at++
 	}
 	replicas := make([]protocol.NodeID, factor)

@@ -1,8 +1,6 @@
 package cluster
 
 import (
-	"slices"
-
 	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"ottla/controller/machine"
@@ -36,53 +34,71 @@ func (c *Controller) registerBroker(turn machine.Turn, req *kmsg.BrokerRegistrat
 		for _, dir := range req.LogDirs {
 			record.LogDirs = append(record.LogDirs, dir)
 		}
-		slices.SortFunc(record.LogDirs, func(a, b protocol.UUID) int { return slices.Compare(a[:], b[:]) })
 	}
 	var records []schema.MetadataRecord
 	existing := c.image.Broker(id)
 	if existing != nil && existing.IncarnationID == req.IncarnationID {
 		// The same process again, as after a lost reply: it keeps its epoch.
-		record.BrokerEpoch, record.Fenced = existing.Epoch, existing.Fenced
+		record.BrokerEpoch, record.Fenced, record.InControlledShutdown = existing.Epoch, existing.Fenced, existing.InControlledShutdown
 	} else {
-		if existing != nil {
-			records = c.withoutLeader(id) // what the earlier process led has no leader now
-		}
+		clean := existing != nil && int64(existing.Epoch) == req.PreviousBrokerEpoch
+		records = c.cleanUp(id, clean)
 		record.BrokerEpoch = protocol.BrokerEpoch(turn.Next) + protocol.BrokerEpoch(len(records))
+		delete(c.sessions, id)
 	}
-	delete(c.heard, id)
 	response.BrokerEpoch = int64(record.BrokerEpoch)
-	return c.result(response, append(records, record)...)
+	result := c.result(response, append(records, record)...)
+	result.Divisible = true
+	return result
 }
 
+// checkRegistration refuses what ClusterControlManager.registerBroker refuses.
+// Only the code reaches the broker; the sentence is for the log.
 func (c *Controller) checkRegistration(turn machine.Turn, req *kmsg.BrokerRegistrationRequest) *protocol.Error {
 	if req.ClusterID != c.options.ClusterID {
 		return protocol.Errorf(protocol.InconsistentClusterID, "expected cluster id %s, got %s", c.options.ClusterID, req.ClusterID)
 	}
 	id := protocol.NodeID(req.BrokerID)
-	if existing := c.image.Broker(id); existing != nil && existing.IncarnationID != req.IncarnationID && !existing.InControlledShutdown {
-		if heard, alive := c.heard[id]; alive && turn.Now.Sub(heard) < c.options.SessionTimeout && !c.ownIncarnation(id) {
-			return protocol.Errorf(protocol.DuplicateBrokerRegistration, "another broker %d is alive", id)
-		}
+	if existing := c.image.Broker(id); existing != nil && existing.IncarnationID != req.IncarnationID && !c.isThisProcess(id) && c.alive(id, turn.Now) {
+		return protocol.Errorf(protocol.DuplicateBrokerRegistration, "another broker %d is alive", id)
 	}
-	version := c.image.MetadataVersion()
-	if version.SupportsDirectories() {
-		if len(req.LogDirs) == 0 {
-			return protocol.Errorf(protocol.InvalidRegistration, "no log directories")
-		}
-		seen := map[protocol.DirectoryID]bool{}
-		for _, dir := range req.LogDirs {
-			if seen[dir] || reserved(dir) {
-				return protocol.Errorf(protocol.InvalidRegistration, "directory id %s is reserved or named twice", protocol.UUID(dir))
-			}
-			seen[dir] = true
+	if req.IsMigratingZkBroker {
+		return protocol.Errorf(protocol.BrokerIDNotRegistered, "brokers with ZooKeeper are not served")
+	}
+	if c.image.MetadataVersion().SupportsDirectories() {
+		if err := c.checkDirectories(id, req.LogDirs); err != nil {
+			return err
 		}
 	}
 	return c.checkFeatures(req.Features)
 }
 
-// ownIncarnation tells the broker of this very process: where broker and
-// controller share it, its earlier incarnation cannot be alive.
-func (c *Controller) ownIncarnation(id protocol.NodeID) bool { return id == c.options.NodeID }
+func (c *Controller) checkDirectories(id protocol.NodeID, dirs [][16]byte) *protocol.Error {
+	if len(dirs) == 0 {
+		return protocol.Errorf(protocol.InvalidRegistration, "no log directories")
+	}
+	seen := map[protocol.DirectoryID]bool{}
+	for _, dir := range dirs {
+		if seen[dir] || reserved(dir) {
+			return protocol.Errorf(protocol.InvalidRegistration, "directory id %s is reserved or named twice", protocol.UUID(dir))
+		}
+		seen[dir] = true
+	}
+	for broker := range c.image.Brokers() {
+		for _, dir := range broker.LogDirs {
+			if broker.ID != id && seen[dir] {
+				return protocol.Errorf(protocol.InvalidRegistration, "directory id %s belongs to broker %d", dir, broker.ID)
+			}
+		}
+	}
+	return nil
+}
+
+// isThisProcess tells the broker of this very process: where broker and
+// controller share it, its earlier incarnation cannot be alive. Apache Kafka
+// waits for the earlier session to end even then, which after a kill takes as
+// long as broker.session.timeout.ms.
+func (c *Controller) isThisProcess(id protocol.NodeID) bool { return id == c.options.NodeID }
 
 // reserved tells ids that are never those of a directory (Uuid.RESERVED).
 func reserved(dir protocol.DirectoryID) bool {
@@ -105,14 +121,18 @@ func (c *Controller) checkFeatures(supported []kmsg.BrokerRegistrationRequestFea
 	if _, ok := ranges[metadata.MetadataVersionFeature]; !ok {
 		return protocol.Errorf(protocol.InvalidRegistration, "the broker does not name %s", metadata.MetadataVersionFeature)
 	}
-	for name, level := range finalized {
-		served, ok := c.options.Features[name]
-		if !ok || level > served.Max {
+	for _, name := range sortedNames(finalized) {
+		if _, named := ranges[name]; !named {
+			ranges[name] = Range{}
+		}
+	}
+	for _, name := range sortedNames(ranges) {
+		level, has := finalized[name], ranges[name]
+		if served, ok := c.options.Features[name]; level != 0 && (!ok || level > served.Max) {
 			continue
 		}
-		has, ok := ranges[name]
-		if level != 0 && (!ok || level < has.Min || level > has.Max) {
-			return protocol.Errorf(protocol.UnsupportedVersion, "the broker does not support level %d of %s", level, name)
+		if level < has.Min || level > has.Max {
+			return protocol.Errorf(protocol.UnsupportedVersion, "the broker supports levels %d to %d of %s, and level %d is finalized", has.Min, has.Max, name, level)
 		}
 	}
 	return nil

@@ -1,7 +1,6 @@
 package cluster
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 
@@ -9,62 +8,98 @@ import (
 
 	"ottla/controller/config"
 	"ottla/controller/machine"
-	"ottla/controller/metadata"
 	"ottla/protocol"
 	"ottla/protocol/schema"
 )
 
 // createTopics decides each topic by itself: one that fails does not hinder the
-// others. With validateOnly every check runs and nothing is decided.
+// others, unless the request as a whole asks for too much. With validateOnly
+// every check runs and nothing is decided.
 func (c *Controller) createTopics(req *kmsg.CreateTopicsRequest) machine.Result {
 	response := req.ResponseKind().(*kmsg.CreateTopicsResponse)
 	var records []schema.MetadataRecord
-	planned := c.collisions()
+	count := map[string]int{}
+	for i := range req.Topics {
+		count[req.Topics[i].Topic]++
+	}
+	excessive := c.excessiveCreation(req.Topics, count)
+	defaults := c.topicDefaults()
 	for i := range req.Topics {
 		topic := &req.Topics[i]
+		repeated := count[topic.Topic] > 1
+		if count[topic.Topic] == 0 {
+			continue // answered already
+		}
+		count[topic.Topic] = 0
 		answer := kmsg.NewCreateTopicsResponseTopic()
 		answer.Topic = topic.Topic
-		made, err := c.planTopic(topic, planned, repeated(req.Topics, topic.Topic))
-		if err == nil && len(records)+len(made.records) > maxRecordsPerRequest {
-			err = protocol.Errorf(protocol.PolicyViolation, "Excessively large number of partitions per request.")
+		var made plannedTopic
+		err := excessive
+		if err == nil {
+			made, err = c.planTopic(topic, repeated)
 		}
 		if err != nil {
-			answer.ErrorCode, answer.ErrorMessage = int16(err.Code), protocol.MessageOf(err)
-			answer.NumPartitions, answer.ReplicationFactor, answer.Configs = -1, -1, nil
+			refuseCreation(&answer, err)
 		} else {
 			records = append(records, made.records...)
-			c.describe(&answer, topic, made)
-			if req.ValidateOnly {
-				answer.TopicID = protocol.ZeroUUID
-			}
-			planned.add(topic.Topic)
+			describe(&answer, defaults, topic.Topic, made)
 		}
 		response.Topics = append(response.Topics, answer)
 	}
-	if req.ValidateOnly {
+	if len(records) > maxRecordsPerRequest {
+		for i := range response.Topics {
+			refuseCreation(&response.Topics[i], tooManyRecords())
+		}
+	}
+	if req.ValidateOnly || len(records) > maxRecordsPerRequest {
 		records = nil
 	}
 	return c.result(response, records...)
 }
 
-func repeated(topics []kmsg.CreateTopicsRequestTopic, name string) bool {
-	count := 0
+// tooManyRecords refuses a request as a whole.
+func tooManyRecords() *protocol.Error {
+	return protocol.Errorf(protocol.PolicyViolation, "Unable to perform excessively large batch operation.")
+}
+
+func refuseCreation(answer *kmsg.CreateTopicsResponseTopic, err *protocol.Error) {
+	name := answer.Topic
+	*answer = kmsg.NewCreateTopicsResponseTopic()
+	answer.Topic, answer.ErrorCode, answer.ErrorMessage = name, int16(err.Code), protocol.MessageOf(err)
+	answer.NumPartitions, answer.ReplicationFactor, answer.Configs = -1, -1, nil
+}
+
+// excessiveCreation refuses a request as a whole that asks for too many
+// partitions, whatever may be wrong with its topics otherwise.
+func (c *Controller) excessiveCreation(topics []kmsg.CreateTopicsRequestTopic, count map[string]int) *protocol.Error {
+	total := 0
 	for i := range topics {
-		if topics[i].Topic == name {
-			count++
+		topic := &topics[i]
+		switch {
+		case count[topic.Topic] > 1 || topic.Topic == protocol.ClusterMetadataTopic:
+		case len(topic.ReplicaAssignment) > 0:
+			total += len(topic.ReplicaAssignment)
+		case topic.NumPartitions == -1:
+			total += int(c.options.Config.Int("num.partitions"))
+		case topic.NumPartitions > 0:
+			total += int(topic.NumPartitions)
+		}
+		if total > maxRecordsPerRequest {
+			return protocol.Errorf(protocol.PolicyViolation, "Excessively large number of partitions per request.")
 		}
 	}
-	return count > 1
+	return nil
 }
 
 // plannedTopic is a topic that passed every check.
 type plannedTopic struct {
 	id         protocol.TopicID
+	configs    map[string]string
 	partitions [][]protocol.NodeID
 	records    []schema.MetadataRecord
 }
 
-func (c *Controller) planTopic(topic *kmsg.CreateTopicsRequestTopic, planned *collisions, repeated bool) (plannedTopic, *protocol.Error) {
+func (c *Controller) planTopic(topic *kmsg.CreateTopicsRequestTopic, repeated bool) (plannedTopic, *protocol.Error) {
 	var made plannedTopic
 	switch {
 	case repeated:
@@ -78,11 +113,11 @@ func (c *Controller) planTopic(topic *kmsg.CreateTopicsRequestTopic, planned *co
 	if c.image.Topic(topic.Topic) != nil {
 		return made, protocol.Errorf(protocol.TopicAlreadyExists, "Topic '%s' already exists.", topic.Topic)
 	}
-	if other, collides := planned.with(topic.Topic); collides {
+	if other, collides := c.collision("", topic.Topic); collides {
 		return made, protocol.Errorf(protocol.InvalidTopicException, "Topic '%s' collides with existing topic: %s", topic.Topic, other)
 	}
-	configs, err := topicConfigs(topic)
-	if err != nil {
+	var err *protocol.Error
+	if made.configs, err = topicConfigs(topic); err != nil {
 		return made, err
 	}
 	if made.partitions, err = c.assignment(topic); err != nil {
@@ -92,10 +127,10 @@ func (c *Controller) planTopic(topic *kmsg.CreateTopicsRequestTopic, planned *co
 	record := schema.NewTopicRecord()
 	record.Name, record.TopicID = topic.Topic, made.id
 	made.records = append(made.records, record)
-	for _, name := range sortedNames(configs) {
-		value := configs[name]
+	for _, name := range sortedNames(made.configs) {
+		value := made.configs[name]
 		setting := schema.NewConfigRecord()
-		setting.ResourceType, setting.ResourceName, setting.Name, setting.Value = int8(kmsg.ConfigResourceTypeTopic), topic.Topic, name, &value
+		setting.ResourceType, setting.ResourceName, setting.Name, setting.Value = topicResource, topic.Topic, name, &value
 		made.records = append(made.records, setting)
 	}
 	for n, replicas := range made.partitions {
@@ -150,9 +185,6 @@ func (c *Controller) assignment(topic *kmsg.CreateTopicsRequestTopic) ([][]proto
 	if factor == -1 {
 		factor = int16(c.options.Config.Int("default.replication.factor"))
 	}
-	if count > maxRecordsPerRequest {
-		return nil, protocol.Errorf(protocol.PolicyViolation, "Excessively large number of partitions per request.")
-	}
 	placed, err := c.place(0, int(count), int(factor))
 	if err != nil {
 		return nil, protocol.Errorf(err.Code, "Unable to replicate the partition %d time(s): %s", factor, err.Message)
@@ -167,21 +199,24 @@ func (c *Controller) manualAssignment(topic *kmsg.CreateTopicsRequestTopic) ([][
 	if topic.NumPartitions != -1 {
 		return nil, protocol.Errorf(protocol.InvalidRequest, "A manual partition assignment was specified, but numPartitions was not set to -1.")
 	}
-	partitions := make([][]protocol.NodeID, len(topic.ReplicaAssignment))
+	assigned := map[int32][]protocol.NodeID{}
 	factor := -1
 	for _, a := range topic.ReplicaAssignment {
-		if a.Partition >= 0 && int(a.Partition) < len(partitions) && partitions[a.Partition] != nil {
+		if assigned[a.Partition] != nil {
 			return nil, protocol.Errorf(protocol.InvalidReplicaAssignment, "Found multiple manual partition assignments for partition %d", a.Partition)
-		}
-		if a.Partition < 0 || int(a.Partition) >= len(partitions) {
-			return nil, protocol.Errorf(protocol.InvalidReplicaAssignment, "partitions should be a consecutive 0-based integer sequence")
 		}
 		replicas := nodeIDs(a.Replicas)
 		if err := c.checkReplicas(a.Partition, replicas, factor); err != nil {
 			return nil, err
 		}
 		factor = len(replicas)
-		partitions[a.Partition] = replicas
+		assigned[a.Partition] = replicas
+	}
+	partitions := make([][]protocol.NodeID, len(assigned))
+	for i := range partitions {
+		if partitions[i] = assigned[int32(i)]; partitions[i] == nil {
+			return nil, protocol.Errorf(protocol.InvalidReplicaAssignment, "partitions should be a consecutive 0-based integer sequence")
+		}
 	}
 	return partitions, nil
 }
@@ -194,8 +229,11 @@ func (c *Controller) checkReplicas(partition int32, replicas []protocol.NodeID, 
 	}
 	sorted := slices.Sorted(slices.Values(replicas))
 	for i, id := range sorted {
-		if c.image.Broker(id) == nil {
+		switch broker := c.image.Broker(id); {
+		case broker == nil:
 			return protocol.Errorf(protocol.InvalidReplicaAssignment, "The manual partition assignment includes broker %d, but no such broker is registered.", id)
+		case cordoned(broker):
+			return protocol.Errorf(protocol.InvalidReplicaAssignment, "The manual partition assignment includes broker %d, but all its log directories are cordoned.", id)
 		}
 		if i > 0 && sorted[i-1] == id {
 			return protocol.Errorf(protocol.InvalidReplicaAssignment, "The manual partition assignment includes the broker %d more than once.", id)
@@ -206,7 +244,7 @@ func (c *Controller) checkReplicas(partition int32, replicas []protocol.NodeID, 
 			"The manual partition assignment includes a partition with %d replica(s), but this is not consistent with previous partitions, which have %d replica(s).",
 			len(replicas), factor)
 	}
-	if !slices.ContainsFunc(replicas, c.eligible) {
+	if !slices.ContainsFunc(replicas, c.active) {
 		return protocol.Errorf(protocol.InvalidReplicaAssignment,
 			"All brokers specified in the manual partition assignment for partition %d are fenced or in controlled shutdown.", partition)
 	}
@@ -227,7 +265,7 @@ func (c *Controller) newPartition(topic protocol.TopicID, n int32, replicas []pr
 	record := schema.NewPartitionRecord()
 	record.TopicID, record.PartitionID, record.Replicas = topic, n, replicas
 	record.LeaderEpoch, record.PartitionEpoch = 0, 0
-	record.ISR = slices.DeleteFunc(slices.Clone(replicas), func(id protocol.NodeID) bool { return !c.eligible(id) })
+	record.ISR = slices.DeleteFunc(slices.Clone(replicas), func(id protocol.NodeID) bool { return !c.active(id) })
 	record.Leader = record.ISR[0]
 	record.RemovingReplicas, record.AddingReplicas = []protocol.NodeID{}, []protocol.NodeID{}
 	if c.image.MetadataVersion().SupportsDirectories() {
@@ -254,14 +292,11 @@ func (c *Controller) defaultDirectory(id protocol.NodeID) protocol.DirectoryID {
 }
 
 // describe fills what a reply says of a created topic (KIP-525).
-func (c *Controller) describe(answer *kmsg.CreateTopicsResponseTopic, topic *kmsg.CreateTopicsRequestTopic, made plannedTopic) {
-	configs, _ := topicConfigs(topic)
-	resolved := config.ResolveTopic(topic.Topic, configs, c.image.Config(int8(kmsg.ConfigResourceTypeBroker), ""),
-		c.image.Config(int8(kmsg.ConfigResourceTypeBroker), fmt.Sprint(c.options.NodeID)), c.options.Config)
+func describe(answer *kmsg.CreateTopicsResponseTopic, defaults *config.TopicDefaults, name string, made plannedTopic) {
 	answer.TopicID, answer.NumPartitions = made.id, int32(len(made.partitions))
 	answer.ReplicationFactor = int16(len(made.partitions[0]))
 	answer.Configs = []kmsg.CreateTopicsResponseTopicConfig{}
-	for _, entry := range config.DescribeTopic(resolved, nil) {
+	for _, entry := range config.DescribeTopic(defaults.Topic(name, made.configs), nil) {
 		setting := kmsg.NewCreateTopicsResponseTopicConfig()
 		setting.Name, setting.Value, setting.ReadOnly = entry.Name, entry.Value, entry.ReadOnly
 		setting.Source, setting.IsSensitive = int8(entry.Source), entry.Sensitive
@@ -269,38 +304,31 @@ func (c *Controller) describe(answer *kmsg.CreateTopicsResponseTopic, topic *kms
 	}
 }
 
-// collisions finds names that metrics could not tell apart: they differ only in
-// '.' and '_'.
-type collisions struct {
-	image *metadata.Image
-	names map[string]string // normalised → name; made when first needed
-}
-
-func (c *Controller) collisions() *collisions { return &collisions{image: c.image} }
-
-func normalised(name string) string { return strings.ReplaceAll(name, ".", "_") }
-
-func (c *collisions) with(name string) (other string, collides bool) {
-	if !strings.ContainsAny(name, "._") {
-		return "", false
+// collision finds an existing topic whose name metrics could not tell from
+// prefix+rest: they differ only in '.' and '_'. Of prefix it is known that
+// topics begin with it.
+func (c *Controller) collision(prefix, rest string) (other string, collides bool) {
+	at := strings.IndexAny(rest, "._")
+	if at < 0 {
+		// Without any such character, or as it was asked for, it is no collision.
+		return prefix + rest, prefix != "" && c.image.Topic(prefix+rest) != nil
 	}
-	if c.names == nil {
-		c.names = map[string]string{}
-		for topic := range c.image.Topics() {
-			c.add(topic.Name)
+	for _, separator := range []string{".", "_"} {
+		longer := prefix + rest[:at] + separator
+		for topic := range c.image.TopicsFrom(longer) {
+			if strings.HasPrefix(topic.Name, longer) {
+				other, collides = c.collision(longer, rest[at+1:])
+			}
+			break
+		}
+		if collides {
+			return other, true
 		}
 	}
-	other, collides = c.names[normalised(name)]
-	return other, collides
+	return "", false
 }
 
-func (c *collisions) add(name string) {
-	if c.names != nil {
-		c.names[normalised(name)] = name
-	}
-}
-
-func sortedNames(m map[string]string) []string {
+func sortedNames[V any](m map[string]V) []string {
 	names := make([]string, 0, len(m))
 	for name := range m {
 		names = append(names, name)

@@ -13,9 +13,13 @@ type Record struct {
 
 // Result is what a machine decides.
 type Result struct {
-	Records []Record // appended as one atomic unit; none: nothing durable changes
+	Records []Record // appended as one atomic unit, unless Divisible; none: nothing durable changes
 	Reply   any      // held until Records are committed
 	Effects []any    // for the shell, held likewise; each shell names the kinds it knows
+	// Divisible says that Records may be many and need not be atomic: the shell
+	// may append them as several units, and any prefix of them is a state that
+	// the machine can go on from.
+	Divisible bool
 }
 
 // Turn is when and where a decision is made.
