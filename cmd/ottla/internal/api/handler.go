@@ -38,7 +38,7 @@ func New(node Node) *Handler {
 	if node.BrokerEpoch == nil {
 		node.BrokerEpoch = func() protocol.BrokerEpoch { return -1 }
 	}
-	return &Handler{node: &node, table: registry, sessions: newSessions(&node), polls: polls{byConn: map[int64]map[*call]func(){}}}
+	return &Handler{node: &node, table: registry, sessions: newSessions(&node), polls: polls{byConn: map[*server.Conn]map[*call]func(){}}}
 }
 
 // Handle implements server.Handler.

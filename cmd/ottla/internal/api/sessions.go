@@ -49,25 +49,25 @@ func (h *Handler) FetchSessions() (sessions, partitions int, evictions int64) {
 // wait for weeks, and hang up.
 type polls struct {
 	mu     sync.Mutex
-	byConn map[int64]map[*call]func()
+	byConn map[*server.Conn]map[*call]func()
 }
 
 // begin notes a fetch that may have to wait.
 func (p *polls) begin(c *call) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	id := c.request.Conn.ID()
-	if p.byConn[id] == nil {
-		p.byConn[id] = map[*call]func(){}
+	conn := c.request.Conn
+	if p.byConn[conn] == nil {
+		p.byConn[conn] = map[*call]func(){}
 	}
-	p.byConn[id][c] = nil
+	p.byConn[conn][c] = nil
 }
 
 // waits notes how to end one that has begun and was not answered yet.
 func (p *polls) waits(c *call, cancel func()) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	calls := p.byConn[c.request.Conn.ID()]
+	calls := p.byConn[c.request.Conn]
 	if _, waiting := calls[c]; waiting {
 		calls[c] = cancel
 	}
@@ -77,10 +77,10 @@ func (p *polls) waits(c *call, cancel func()) {
 func (p *polls) end(c *call) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	id := c.request.Conn.ID()
-	delete(p.byConn[id], c)
-	if len(p.byConn[id]) == 0 {
-		delete(p.byConn, id)
+	conn := c.request.Conn
+	delete(p.byConn[conn], c)
+	if len(p.byConn[conn]) == 0 {
+		delete(p.byConn, conn)
 	}
 }
 
@@ -88,8 +88,8 @@ func (p *polls) end(c *call) {
 // fetches of the connection that wait.
 func (h *Handler) ConnectionClosed(conn *server.Conn) {
 	h.polls.mu.Lock()
-	calls := h.polls.byConn[conn.ID()]
-	delete(h.polls.byConn, conn.ID())
+	calls := h.polls.byConn[conn]
+	delete(h.polls.byConn, conn)
 	h.polls.mu.Unlock()
 	for _, cancel := range calls { // in any order: nobody sees the answers
 		if cancel != nil {
