@@ -66,6 +66,7 @@ type Lifecycle struct {
 	next     time.Time // when to send again, zero: at once
 	leaving  bool
 	incoming []func(now time.Time) // replies, for the next Tick
+	trouble  string                // the last one that was logged: each is said once
 }
 
 // NewLifecycle makes a Lifecycle that begins with the first Tick.
@@ -149,7 +150,7 @@ func (l *Lifecycle) receive(response kmsg.Response, err error) {
 	l.incoming = append(l.incoming, func(now time.Time) {
 		l.waiting = false
 		if err != nil {
-			l.options.Logger.Warn("the controller did not answer", "error", err)
+			l.complain("the controller did not answer", err.Error())
 			l.next = now.Add(retryInterval)
 			return
 		}
@@ -187,7 +188,7 @@ func (l *Lifecycle) registration() kmsg.Request {
 
 func (l *Lifecycle) registered(now time.Time, response *kmsg.BrokerRegistrationResponse) {
 	if code := protocol.ErrorCode(response.ErrorCode); code != protocol.None {
-		l.options.Logger.Error("the controller refused the registration", "error", code.String())
+		l.complain("the controller refused the registration", code.String())
 		l.next = now.Add(10 * retryInterval)
 		return
 	}
@@ -212,7 +213,7 @@ func (l *Lifecycle) heard(now time.Time, response *kmsg.BrokerHeartbeatResponse)
 		// The controller does not know this registration (any more): anew.
 		l.epoch, l.state, l.next = -1, Starting, now.Add(retryInterval)
 	case code != protocol.None:
-		l.options.Logger.Warn("the controller refused a heartbeat", "error", code.String())
+		l.complain("the controller refused a heartbeat", code.String())
 		l.next = now.Add(retryInterval)
 	case response.ShouldShutdown:
 		l.state = Stopped
@@ -221,6 +222,14 @@ func (l *Lifecycle) heard(now time.Time, response *kmsg.BrokerHeartbeatResponse)
 	case response.IsFenced:
 		l.state, l.next = Fenced, now.Add(retryInterval/10)
 	default:
-		l.state = Running
+		l.state, l.trouble = Running, ""
+	}
+}
+
+// complain says what goes wrong when it begins or changes, not at each try.
+func (l *Lifecycle) complain(what, why string) {
+	if l.trouble != what+why {
+		l.trouble = what + why
+		l.options.Logger.Warn(what, "error", why)
 	}
 }

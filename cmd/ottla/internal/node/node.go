@@ -1,0 +1,243 @@
+package node
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync/atomic"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"ottla/cmd/ottla/internal/api"
+	"ottla/cmd/ottla/internal/broker"
+	"ottla/controller/cluster"
+	"ottla/controller/config"
+	"ottla/controller/metadata"
+	"ottla/controller/quorum"
+	"ottla/controller/raft"
+	"ottla/protocol"
+	"ottla/protocol/compress"
+	"ottla/storage/log"
+	"ottla/storage/replica"
+	"ottla/storage/segment"
+	"ottla/storage/store"
+	"ottla/storage/vfs"
+)
+
+// Options is what a node is made of.
+type Options struct {
+	Config *config.BrokerConfig
+	FS     vfs.FS
+	Random func() uint64
+	Logger *slog.Logger
+	// Hostname is advertised where the configuration names no host.
+	Hostname string
+	// Workers runs a task elsewhere (fsync, recovery, removal); nil: inline.
+	Workers func(task func())
+	// Send sends a request to the active controller; see broker.Send.
+	Send broker.Send
+	// Fatal is told once, from anywhere, that the node cannot go on.
+	Fatal func(error)
+	// State is told how far the broker's life has come.
+	State func(broker.State)
+}
+
+// Node is one node of the cluster: broker and controller in one.
+type Node struct {
+	options  Options
+	config   *config.BrokerConfig
+	pool     *compress.Pool
+	prepared *store.Prepared
+	wakes    wakes
+
+	machine     *cluster.Controller
+	quorum      *quorum.Quorum
+	store       *store.Store
+	replicas    *replica.Manager
+	applier     *broker.Applier
+	lifecycle   *broker.Lifecycle
+	controllers *broker.ControllerRegistration
+	directories *broker.DirectoryReports
+	producerIDs *broker.ProducerIDs
+	handler     *api.Handler
+
+	started atomic.Bool
+	failed  atomic.Pointer[[]protocol.DirectoryID] // log directories that failed since the start
+}
+
+// New formats the directories if they are empty and this node is the only
+// voter, checks and locks them, and reads the metadata log. What it refuses is
+// named and left as it was.
+func New(now time.Time, options Options) (*Node, error) {
+	n := &Node{options: options, config: options.Config, pool: compress.NewPool()}
+	n.wakes = newWakes()
+	n.failed.Store(&[]protocol.DirectoryID{})
+	if !n.config.Broker || !n.config.Controller {
+		return nil, errors.New("process.roles must be broker,controller: a node in one role alone is not served yet")
+	}
+	if err := n.format(now); err != nil {
+		return nil, err
+	}
+	var err error
+	if n.prepared, err = store.Prepare(n.storeOptions()); err != nil {
+		return nil, err
+	}
+	n.machine = cluster.New(cluster.Options{
+		NodeID: n.config.NodeID, ClusterID: n.prepared.ClusterID(), Config: n.config,
+		SessionTimeout: millis(int64(n.config.Int("broker.session.timeout.ms"))), Features: ServedFeatures, Random: options.Random,
+	})
+	if n.quorum, err = quorum.Open(now, n.quorumOptions()); err != nil {
+		return nil, errors.Join(err, n.prepared.Close())
+	}
+	return n, nil
+}
+
+// Start makes the node ready to be ticked. When it returns, the metadata is
+// replayed, the logs are open and the replicas have the roles that the metadata
+// gives them.
+func (n *Node) Start(now time.Time) error {
+	if err := n.prepared.Begin(); err != nil {
+		return errors.Join(err, n.prepared.Close())
+	}
+	if err := n.quorum.Start(now); err != nil {
+		return errors.Join(err, n.quorum.Close(now), n.prepared.Close())
+	}
+	image := n.quorum.Image()
+	warnUnserved(image, n.options.Logger)
+	logs, report, err := n.prepared.Load(now, broker.TopicLogOptions(image, n.config))
+	if err != nil {
+		return errors.Join(err, n.quorum.Close(now), n.prepared.Close())
+	}
+	n.store = logs
+	logReport(report, n.options.Logger)
+	n.assemble(now)
+	n.applier.First(now, image)
+	n.started.Store(true)
+	return nil
+}
+
+// assemble makes the parts that stand on the opened store.
+func (n *Node) assemble(now time.Time) {
+	incarnation := protocol.NewUUID(n.options.Random)
+	n.replicas = replica.New(now, n.replicaOptions())
+	n.replicas.Wake = n.wakes.of(partReplicas)
+	n.lifecycle = broker.NewLifecycle(broker.LifecycleOptions{
+		NodeID: n.config.NodeID, ClusterID: n.store.ClusterID(), Incarnation: incarnation,
+		Endpoints: n.endpoints(n.config.AdvertisedListeners), Features: supportedRanges(), Rack: n.rack(),
+		Directories: n.workingDirectories, Offline: func() []protocol.DirectoryID { return *n.failed.Load() },
+		PreviousEpoch:     n.prepared.PreviousBrokerEpoch(),
+		MetadataOffset:    func() protocol.Offset { return n.applier.Offset() },
+		HeartbeatInterval: millis(int64(n.config.Int("broker.heartbeat.interval.ms"))),
+		Send:              n.options.Send, Wake: n.wakes.of(partBroker), OnState: n.options.State, Logger: n.options.Logger,
+	})
+	n.controllers = &broker.ControllerRegistration{
+		NodeID: n.config.NodeID, Incarnation: incarnation, Endpoints: n.endpoints(n.config.AdvertisedControllers),
+		Features: supportedRanges(), Send: n.options.Send, Wake: n.wakes.of(partBroker), Logger: n.options.Logger,
+	}
+	n.directories = broker.NewDirectoryReports(n.config.NodeID, n.lifecycle.Epoch, n.options.Send, n.wakes.of(partBroker))
+	n.producerIDs = broker.NewProducerIDs(n.config.NodeID, n.lifecycle.Epoch, n.options.Send)
+	n.applier = broker.NewApplier(n.config.NodeID, n.config, n.replicas, n.store, n.directories, n.options.Logger)
+	n.handler = api.New(n.apiNode())
+}
+
+// onImage follows each committed change. It runs inside the quorum's turn, so
+// whoever is told that a topic exists finds its replicas in place.
+func (n *Node) onImage(now time.Time, before, after *metadata.Image) {
+	if n.started.Load() {
+		n.applier.Apply(now, before, after)
+	}
+}
+
+// Submit hands a request to the controller of this node.
+func (n *Node) Submit(now time.Time, req kmsg.Request, done func(kmsg.Response, error)) {
+	n.quorum.Submit(now, cluster.Request{Message: req}, func(reply any, err error) {
+		if err != nil {
+			done(nil, err)
+			return
+		}
+		done(reply.(kmsg.Response), nil)
+	})
+}
+
+// Handler answers requests of the listeners.
+func (n *Node) Handler() *api.Handler { return n.handler }
+
+// Replicas, Image and Store are for whoever watches a node from within.
+func (n *Node) Replicas() *replica.Manager { return n.replicas }
+
+// Image is the last published one.
+func (n *Node) Image() *metadata.Image { return n.quorum.Image() }
+
+// Store is all logs of the node.
+func (n *Node) Store() *store.Store { return n.store }
+
+// State tells how far the broker's life has come.
+func (n *Node) State() broker.State { return n.lifecycle.State() }
+
+// Leave begins the controlled shutdown; State becomes broker.Stopped.
+func (n *Node) Leave() { n.lifecycle.Leave() }
+
+// Release answers everyone who waits for a replica, so that no connection is
+// kept open by a long poll. It comes before Stop.
+func (n *Node) Release(now time.Time) error { return n.replicas.Close(now) }
+
+// Stop closes everything in order. Nothing may use the node any more. A clean
+// stop leaves the markers by which the next start trusts the files.
+func (n *Node) Stop(now time.Time, clean bool) error {
+	failures := []error{n.quorum.Close(now)}
+	clean = clean && errors.Join(failures...) == nil
+	failures = append(failures, n.store.Close(now, clean, n.lifecycle.Epoch()))
+	return errors.Join(failures...)
+}
+
+func (n *Node) workingDirectories() []protocol.DirectoryID {
+	var working []protocol.DirectoryID
+	for _, directory := range n.store.Directories() {
+		if directory.Offline == nil {
+			working = append(working, directory.ID)
+		}
+	}
+	return working
+}
+
+// directoryFailed takes a failed directory out of service. Without the
+// metadata's directory, or without any, the node cannot go on.
+func (n *Node) directoryFailed(directory store.Directory) {
+	n.options.Logger.Error("a log directory failed and is offline", "directory", directory.Path, "error", directory.Offline)
+	for {
+		before := n.failed.Load()
+		after := append(append([]protocol.DirectoryID{}, *before...), directory.ID)
+		if n.failed.CompareAndSwap(before, &after) {
+			break
+		}
+	}
+	if n.replicas != nil {
+		n.replicas.DirectoryFailed(directory.ID)
+	}
+	switch {
+	case directory.Path == n.config.MetadataLogDir:
+		n.options.Fatal(fmt.Errorf("the metadata log directory %s failed: %w", directory.Path, directory.Offline))
+	case len(n.workingDirectories()) == 0:
+		n.options.Fatal(fmt.Errorf("all log directories failed, the last was %s: %w", directory.Path, directory.Offline))
+	}
+}
+
+func (n *Node) quorumOptions() quorum.Options {
+	env := log.Env{
+		FS: n.options.FS, Files: segment.NewFileCache(n.options.FS, 16), Pool: n.pool, Logger: n.options.Logger, Random: n.options.Random,
+	}
+	metadataDirectory := n.prepared.MetadataDirectory()
+	return quorum.Options{
+		Env: env, Dir: metadataDirectory.Path, Local: raft.ReplicaKey{ID: n.config.NodeID, Directory: metadataDirectory.ID},
+		Trust: n.prepared.MetadataTrust(), Machine: n.machine,
+		StaticVoters: staticVoters(n.config), Endpoints: n.raftEndpoints(),
+		SegmentBytes:   n.config.Long("metadata.log.segment.bytes"),
+		SegmentAge:     millis(n.config.Long("metadata.log.segment.ms")),
+		SnapshotBytes:  n.config.Long("metadata.log.max.record.bytes.between.snapshots"),
+		SnapshotAge:    millis(n.config.Long("metadata.log.max.snapshot.interval.ms")),
+		RetentionBytes: n.config.Long("metadata.max.retention.bytes"),
+		RetentionAge:   millis(n.config.Long("metadata.max.retention.ms")),
+		OnImage:        n.onImage, OnFatal: n.options.Fatal, Wake: n.wakes.of(partQuorum), Logger: n.options.Logger,
+	}
+}

@@ -1,0 +1,117 @@
+package node
+
+import (
+	"math"
+	"time"
+
+	"ottla/cmd/ottla/internal/api"
+	"ottla/controller/config"
+	"ottla/controller/metadata"
+	"ottla/controller/raft"
+	"ottla/protocol"
+	"ottla/storage/partition"
+	"ottla/storage/replica"
+	"ottla/storage/segment"
+	"ottla/storage/store"
+)
+
+// millis converts; Kafka's way to say never is as long as a Duration goes.
+func millis(ms int64) time.Duration {
+	return time.Duration(min(ms, math.MaxInt64/int64(time.Millisecond))) * time.Millisecond
+}
+
+func (n *Node) storeOptions() store.Options {
+	flushCheck := millis(n.config.Long("log.flush.scheduler.interval.ms"))
+	if flushCheck > 24*time.Hour {
+		flushCheck = 0 // Kafka's default is never; flush.ms of a topic is then looked at with the checkpoints
+	}
+	return store.Options{
+		FS: n.options.FS, Dirs: n.config.LogDirs, MetadataDir: n.config.MetadataLogDir, NodeID: n.config.NodeID,
+		Files: segment.NewFileCache(n.options.FS, int(n.config.Int("ottla.open.files.max"))),
+		Pool:  n.pool, Logger: n.options.Logger, Random: n.options.Random, Workers: n.options.Workers,
+		RecoveryParallelism:    int(n.config.Int("num.recovery.threads.per.data.dir")),
+		Offline:                n.directoryFailed,
+		Wake:                   n.wakes.of(partStore),
+		RetentionCheckInterval: millis(n.config.Long("log.retention.check.interval.ms")),
+		CheckpointInterval:     millis(n.config.Long("log.flush.offset.checkpoint.interval.ms")),
+		FlushCheckInterval:     flushCheck,
+	}
+}
+
+func (n *Node) replicaOptions() replica.Options {
+	return replica.Options{
+		NodeID: n.config.NodeID, Store: n.store, Pool: n.pool,
+		LagTimeMax:         millis(n.config.Long("replica.lag.time.max.ms")),
+		CheckpointInterval: millis(n.config.Long("replica.high.watermark.checkpoint.interval.ms")),
+		MaxRecordBytes:     int(n.config.Int("max.decompressed.message.bytes")),
+		Known:              func(tp protocol.TopicPartition) bool { return n.quorum.Image().Partition(tp) != nil },
+		Brokers: func(id protocol.NodeID) partition.Broker {
+			broker := n.quorum.Image().Broker(id)
+			if broker == nil {
+				return partition.Broker{}
+			}
+			return partition.Broker{Alive: !broker.Fenced, ShuttingDown: broker.InControlledShutdown, Epoch: broker.Epoch}
+		},
+		Workers: n.options.Workers, Logger: n.options.Logger,
+	}
+}
+
+func (n *Node) apiNode() api.Node {
+	return api.Node{
+		ID: n.config.NodeID, ClusterID: n.store.ClusterID(), Config: n.config, Replicas: n.replicas,
+		Image: n.quorum.Image, KRaftVersion: func() int16 { return n.quorum.Status().KRaftVersion },
+		Submit: n.Submit, Forward: n.options.Send, ProducerIDs: n.producerIDs, BrokerEpoch: n.lifecycle.Epoch,
+		Features: ServedFeatures, Random: n.options.Random, Logger: n.options.Logger,
+	}
+}
+
+func (n *Node) rack() *string {
+	if n.config.IsNull("broker.rack") {
+		return nil
+	}
+	rack := n.config.String("broker.rack")
+	return &rack
+}
+
+// securityProtocols are the numbers of the wire (SecurityProtocol.java).
+var securityProtocols = map[string]int16{
+	config.Plaintext: 0, config.SSL: 1, config.SASLPlaintext: 2, config.SASLSSL: 3,
+}
+
+// endpoints are listeners as the cluster is told of them. Where no host was
+// configured it is this machine's name, as with Kafka.
+func (n *Node) endpoints(listeners []config.Listener) []metadata.Endpoint {
+	var made []metadata.Endpoint
+	for _, l := range listeners {
+		made = append(made, metadata.Endpoint{
+			Name: l.Name, Host: n.host(l), Port: uint16(l.Port), SecurityProtocol: securityProtocols[l.Protocol],
+		})
+	}
+	return made
+}
+
+func (n *Node) host(l config.Listener) string {
+	if l.Host == "" {
+		return n.options.Hostname
+	}
+	return l.Host
+}
+
+func (n *Node) raftEndpoints() []raft.Endpoint {
+	var made []raft.Endpoint
+	for _, l := range n.config.AdvertisedControllers {
+		made = append(made, raft.Endpoint{Name: l.Name, Host: n.host(l), Port: uint16(l.Port)})
+	}
+	return made
+}
+
+func staticVoters(node *config.BrokerConfig) raft.VoterSet {
+	var voters []raft.Voter
+	for _, v := range node.QuorumVoters {
+		voters = append(voters, raft.Voter{
+			ReplicaKey: raft.ReplicaKey{ID: v.ID},
+			Endpoints:  []raft.Endpoint{{Name: node.ControllerListenerNames[0], Host: v.Host, Port: uint16(v.Port)}},
+		})
+	}
+	return raft.NewVoterSet(voters...)
+}
