@@ -21,6 +21,7 @@ func TestClients(t *testing.T) {
 	clients := openClients(t, node)
 	results := suite.NewResults("clients", serverName(node.Kind()), "compat/run.sh clients")
 	list, restarts := scenario.List(), scenario.Restarts()
+	results.SetColumns(scenario.Clients...)
 	results.AddRows(scenario.Names(list)...)
 	for _, r := range restarts {
 		results.AddRows(r.Name)

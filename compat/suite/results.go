@@ -3,7 +3,6 @@ package suite
 import (
 	"encoding/json"
 	"fmt"
-	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -32,6 +31,7 @@ type Results struct {
 	Command string `json:"command"` // the command that made it
 	Cells   []Cell `json:"cells"`
 	rows    []string
+	columns []string
 }
 
 // NewResults begins the table of one part for a server.
@@ -49,6 +49,9 @@ func (r *Results) Add(scenario, client string, failed bool) {
 	}
 	r.Cells = append(r.Cells, Cell{scenario, client, result})
 }
+
+// SetColumns declares the order of the columns.
+func (r *Results) SetColumns(clients ...string) { r.columns = clients }
 
 // AddRows declares the order of the rows.
 func (r *Results) AddRows(scenarios ...string) { r.rows = append(r.rows, scenarios...) }
@@ -102,15 +105,15 @@ func (r *Results) Table(control *Results) string {
 	if control != nil {
 		other = control.ByCell()
 	}
-	columns := map[string]bool{}
-	rows := slices.Clone(r.rows)
+	rows, clients := slices.Clone(r.rows), slices.Clone(r.columns)
 	for _, c := range r.Cells {
-		columns[c.Client] = true
+		if !slices.Contains(clients, c.Client) {
+			clients = append(clients, c.Client)
+		}
 		if !slices.Contains(rows, c.Scenario) {
 			rows = append(rows, c.Scenario)
 		}
 	}
-	clients := slices.Sorted(maps.Keys(columns))
 
 	cells := [][]string{append([]string{r.Part}, clients...)}
 	for _, scenario := range rows {
@@ -142,6 +145,9 @@ func (r *Results) heading(control *Results) string {
 	text := fmt.Sprintf("%s: %d of %d cells pass, 0 skipped", r.Server, passed, len(r.Cells))
 	if control != nil {
 		text += "; after the bar: " + control.Server + " as recorded"
+	}
+	if len(r.columns) > 0 {
+		text += "; a dot: the client cannot express it"
 	}
 	return text + "\n"
 }
