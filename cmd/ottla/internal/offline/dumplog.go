@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"strconv"
 	"strings"
@@ -100,13 +101,14 @@ func nameOr(name, otherwise string) string {
 	return name
 }
 
-// dumpBatches prints all batches of the file and gives the offset after the last.
-func (d *dumper) dumpBatches(next protocol.Offset, deep bool, decode decoder, visit func(record.Batch)) (protocol.Offset, error) {
+// dumpBatches prints all batches of the file, whose offsets begin at first, and gives the offset after the last.
+func (d *dumper) dumpBatches(first protocol.Offset, deep bool, decode decoder, visit func(record.Batch)) (protocol.Offset, error) {
 	walk, err := openBatches(d.fsys, d.name)
 	if err != nil {
 		return 0, err
 	}
 	defer walk.close()
+	next := first
 	for {
 		header, position, size, err := walk.next()
 		var stop *misplaced
@@ -122,8 +124,10 @@ func (d *dumper) dumpBatches(next protocol.Offset, deep bool, decode decoder, vi
 		case err != nil:
 			return next, err
 		}
-		if base := header.BaseOffset(); base < next {
+		if base, last := header.BaseOffset(), header.LastOffset(); base < next || last < base {
 			d.damage(position, "the batch begins at offset %d, but %d is next", base, next)
+		} else if last-first > math.MaxInt32 {
+			d.damage(position, "the batch ends at offset %d, which is too far from %d for one file", last, first)
 		}
 		next = max(next, header.NextOffset())
 		batch := make([]byte, size) // no longer than what is left of the file
