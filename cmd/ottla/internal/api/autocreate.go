@@ -69,13 +69,25 @@ func (c *call) autoCreate(names []string) {
 			c.Logger.Warn("topics were not created for a client", "topics", len(topics), "error", err)
 			return
 		}
-		for _, topic := range resp.(*kmsg.CreateTopicsResponse).Topics {
-			if code := protocol.ErrorCode(topic.ErrorCode); code != protocol.None && code != protocol.TopicAlreadyExists {
-				c.Logger.Warn("a topic was not created for a client", "topic", topic.Topic,
-					"error", &protocol.Error{Code: code, Message: deref(topic.ErrorMessage)})
-			}
-		}
+		c.logUncreated(resp.(*kmsg.CreateTopicsResponse).Topics)
 	})
+}
+
+// logUncreated says in one line, however many there are, what did not work.
+func (c *call) logUncreated(topics []kmsg.CreateTopicsResponseTopic) {
+	failed, first := 0, kmsg.CreateTopicsResponseTopic{}
+	for _, topic := range topics {
+		if code := protocol.ErrorCode(topic.ErrorCode); code == protocol.None || code == protocol.TopicAlreadyExists {
+			continue
+		}
+		if failed++; failed == 1 {
+			first = topic
+		}
+	}
+	if failed > 0 {
+		c.Logger.Warn("topics were not created for a client", "topics", failed, "first", first.Topic,
+			"error", &protocol.Error{Code: protocol.ErrorCode(first.ErrorCode), Message: deref(first.ErrorMessage)})
+	}
 }
 
 func deref(text *string) string {

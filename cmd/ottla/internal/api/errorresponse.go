@@ -11,7 +11,9 @@ import (
 
 // errorResponse is the response that says of a whole request that it failed. As in
 // Apache Kafka (AbstractRequest.getErrorResponse) the code stands at the top where
-// the response has a place for it there, and with every item where it has not.
+// the response has a place for it there, and with every item where it has not. Not
+// for Produce, whose handler knows every partition, nor Fetch, which kmsg does not
+// encode.
 func errorResponse(req kmsg.Request, err error) kmsg.Response {
 	code, message := int16(protocol.CodeOf(err)), protocol.MessageOf(err)
 	resp := req.ResponseKind()
@@ -44,10 +46,48 @@ func errorResponse(req kmsg.Request, err error) kmsg.Response {
 		for _, asked := range req.(*kmsg.DescribeConfigsRequest).Resources {
 			resp.Resources = append(resp.Resources, refusedResource(asked, err))
 		}
+	case *kmsg.ListOffsetsResponse, *kmsg.OffsetForLeaderEpochResponse, *kmsg.DeleteRecordsResponse:
+		failPartitions(resp, req, code)
 	default:
 		failAtTop(resp, code, message)
 	}
 	return resp
+}
+
+// failPartitions is for responses that speak of partitions only.
+func failPartitions(resp kmsg.Response, req kmsg.Request, code int16) {
+	switch resp := resp.(type) {
+	case *kmsg.ListOffsetsResponse:
+		for _, asked := range req.(*kmsg.ListOffsetsRequest).Topics {
+			topic := kmsg.ListOffsetsResponseTopic{Topic: asked.Topic}
+			for _, p := range asked.Partitions {
+				partition := kmsg.NewListOffsetsResponseTopicPartition()
+				partition.Partition, partition.ErrorCode = p.Partition, code
+				topic.Partitions = append(topic.Partitions, partition)
+			}
+			resp.Topics = append(resp.Topics, topic)
+		}
+	case *kmsg.OffsetForLeaderEpochResponse:
+		for _, asked := range req.(*kmsg.OffsetForLeaderEpochRequest).Topics {
+			topic := kmsg.OffsetForLeaderEpochResponseTopic{Topic: asked.Topic}
+			for _, p := range asked.Partitions {
+				partition := kmsg.NewOffsetForLeaderEpochResponseTopicPartition()
+				partition.Partition, partition.ErrorCode = p.Partition, code
+				topic.Partitions = append(topic.Partitions, partition)
+			}
+			resp.Topics = append(resp.Topics, topic)
+		}
+	case *kmsg.DeleteRecordsResponse:
+		for _, asked := range req.(*kmsg.DeleteRecordsRequest).Topics {
+			topic := kmsg.DeleteRecordsResponseTopic{Topic: asked.Topic}
+			for _, p := range asked.Partitions {
+				partition := kmsg.NewDeleteRecordsResponseTopicPartition()
+				partition.Partition, partition.LowWatermark, partition.ErrorCode = p.Partition, -1, code
+				topic.Partitions = append(topic.Partitions, partition)
+			}
+			resp.Topics = append(resp.Topics, topic)
+		}
+	}
 }
 
 func failMetadata(resp *kmsg.MetadataResponse, req *kmsg.MetadataRequest, code int16) {
