@@ -125,11 +125,12 @@ func (p *topicPage) turn(topic string, partition int32) {
 	p.next = &next
 }
 
+// partition tells one partition. That it has no leader, or none that can be reached,
+// is said by leader -1 and not by a code, as Apache Kafka 4.4.0 has it.
 func (p *topicPage) partition(n int32, partition *metadata.Partition) kmsg.DescribeTopicPartitionsResponseTopicPartition {
 	v := p.view(p.image, partition)
 	answer := kmsg.NewDescribeTopicPartitionsResponseTopicPartition()
-	answer.Partition, answer.ErrorCode = n, int16(v.code)
-	answer.LeaderID, answer.LeaderEpoch = int32(v.leader), int32(partition.LeaderEpoch)
+	answer.Partition, answer.LeaderID, answer.LeaderEpoch = n, int32(v.leader), int32(partition.LeaderEpoch)
 	answer.Replicas, answer.ISR, answer.OfflineReplicas = nodes(partition.Replicas), nodes(partition.ISR), v.offline
 	answer.EligibleLeaderReplicas, answer.LastKnownELR = nodes(partition.ELR), nodes(partition.LastKnownELR)
 	return answer

@@ -179,11 +179,11 @@ func (m *metadataTopics) partition(n int32, p *metadata.Partition) kmsg.Metadata
 	return answer
 }
 
-// reachable gives those of the brokers that are registered with the listener.
+// reachable gives those of the brokers that are alive and have the listener.
 func (m *metadataTopics) reachable(ids []protocol.NodeID) []protocol.NodeID {
 	var out []protocol.NodeID
 	for _, id := range ids {
-		if b := m.image.Broker(id); b != nil && b.Endpoint(m.listener()) != nil {
+		if m.endpoint(m.image, id) != nil {
 			out = append(out, id)
 		}
 	}

@@ -293,8 +293,10 @@ func TestMetadataBrokers(t *testing.T) {
 				t.Fatalf("%s: brokers %v", listener, ids)
 			}
 		}
-		if len(seen) != 4 || seen[4] || seen[-1] {
-			t.Errorf("%s: controllers %v", listener, seen)
+		for _, id := range want.ids {
+			if !seen[id] || len(seen) != len(want.ids) {
+				t.Errorf("%s: controllers %v", listener, seen)
+			}
 		}
 	}
 	if resp := ask[*kmsg.MetadataResponse](newTestCluster(t, nil), metadataRequest(12)); resp.ControllerID != -1 || len(resp.Brokers) != 0 {
@@ -368,6 +370,13 @@ func TestMetadataOfflineReplicas(t *testing.T) {
 	resp = ask[*kmsg.MetadataResponse](f, metadataRequest(12, "a", "b"))
 	if p := resp.Topics[0].Partitions[0]; !slices.Equal(p.OfflineReplicas, []int32{2}) {
 		t.Errorf("a fenced broker: %+v", p)
+	}
+	old := ask[*kmsg.MetadataResponse](f, metadataRequest(0, "a", "b"))
+	if p := old.Topics[0].Partitions[0]; codeOf(p.ErrorCode) != protocol.ReplicaNotAvailable || !slices.Equal(p.Replicas, []int32{1}) {
+		t.Errorf("a fenced broker in version 0: %+v", p)
+	}
+	if p := old.Topics[1].Partitions[0]; codeOf(p.ErrorCode) != protocol.LeaderNotAvailable || len(p.Replicas) != 0 {
+		t.Errorf("no leader in version 0: %+v", p)
 	}
 	if p := resp.Topics[1].Partitions[0]; codeOf(p.ErrorCode) != protocol.LeaderNotAvailable || p.Leader != -1 || !slices.Equal(p.OfflineReplicas, []int32{2}) {
 		t.Errorf("no leader: %+v", p)

@@ -17,13 +17,13 @@ type partitionView struct {
 }
 
 // view looks at a partition from the request's listener (KRaftMetadataCache). A
-// leader that has no such listener counts as none.
+// leader that cannot be reached there counts as none.
 func (c *call) view(image *metadata.Image, p *metadata.Partition) partitionView {
 	v := partitionView{leader: protocol.NoNode, offline: []int32{}}
-	switch leader := image.Broker(p.Leader); {
-	case leader == nil:
+	switch {
+	case image.Broker(p.Leader) == nil:
 		v.code = protocol.LeaderNotAvailable
-	case leader.Endpoint(c.listener()) == nil:
+	case c.endpoint(image, p.Leader) == nil:
 		v.code = protocol.ListenerNotFound
 	default:
 		v.leader = p.Leader
@@ -69,11 +69,13 @@ func nodes(ids []protocol.NodeID) []int32 {
 }
 
 // anyLiveBroker is whom clients are told to take for the controller: every broker
-// forwards, so any will do, and the load is spread (KIP-590). -1 if none lives.
+// forwards, so any will do, and the load is spread (KIP-590). -1 if none lives. It
+// is one of those that the same response lists; Apache Kafka 4.4.0 may also name
+// one that lacks the listener (Metadata), or then nobody (DescribeCluster).
 func (c *call) anyLiveBroker(image *metadata.Image) int32 {
 	var live []int32
 	for b := range image.Brokers() {
-		if !b.Fenced {
+		if c.endpoint(image, b.ID) != nil {
 			live = append(live, int32(b.ID))
 		}
 	}
