@@ -64,6 +64,7 @@ func (l *Log) Append(now time.Time, epoch protocol.LeaderEpoch, entries []*Entry
 		return err
 	}
 	l.sawMs.Store(now.UnixMilli())
+	l.touched.Store(true)
 	a := appender{Log: l, opts: l.opts.Load(), now: now, epoch: epoch, next: l.end, entries: entries}
 	a.mark()
 	for i, e := range entries {

@@ -28,13 +28,23 @@ func (l *Log) Close(now time.Time, clean bool) (recoveryPoint protocol.Offset, e
 
 // settle leaves on the disk what Trust Clean believes.
 func (l *Log) settle(now time.Time) error {
-	if err := l.Flush(now); err != nil {
+	if err := l.usable(); err != nil {
 		return err
 	}
 	if l.epochsStale {
 		if err := l.setEpochs(l.epochs); err != nil {
 			return err
 		}
+	}
+	if !l.touched.Load() {
+		return nil
+	}
+	if err := l.Flush(now); err != nil {
+		return err
+	}
+	// Again, even if nothing was appended since: indexes may have been completed.
+	if err := l.sync(l.shown.Load()); err != nil {
+		return l.poison(fmt.Errorf("cannot close the log of %s: %w", l.tp, err))
 	}
 	active := l.active()
 	if err := errors.Join(l.takeSnapshot(l.end, true), active.Seal(), active.SyncIndexes()); err != nil {

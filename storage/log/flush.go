@@ -53,6 +53,9 @@ func (l *Log) sync(p *published) error {
 		if err == nil && i < len(p.segments)-1 {
 			err = s.SyncIndexes()
 		}
+		if err == nil {
+			err = l.syncSnapshot(s.Base())
+		}
 		if err != nil && !l.removed(s, err) {
 			return err
 		}

@@ -25,6 +25,8 @@ type Log struct {
 	shown  atomic.Pointer[published]
 	failed atomic.Pointer[error] // set once: the log is poisoned
 	closed atomic.Bool
+	// touched: a file may be other than a clean stop left it.
+	touched atomic.Bool
 
 	// The serialised callers'.
 	vector   [][]byte
@@ -107,6 +109,7 @@ func Create(env Env, dir string, tp protocol.TopicPartition, topicID protocol.To
 	}
 	l.segments = []*segment.Segment{first}
 	first.Rest()
+	l.touched.Store(true)
 	l.jitter = l.newJitter()
 	l.publish()
 	return l, nil

@@ -100,7 +100,7 @@ func (l *Log) repair(m *Maintenance) error {
 		if w.Damage != nil {
 			return &DamagedError{File: s.LogName(), Position: w.Damage.Position, Reason: w.Damage.Reason}
 		}
-		if err := s.Seal(); err != nil {
+		if err := sealDurably(s); err != nil {
 			return err
 		}
 		m.IndexesRebuilt++
@@ -186,7 +186,8 @@ func (l *Log) deleteOldest(count int, now time.Time, m *Maintenance) error {
 		}
 		m.Rolled = true
 	}
-	// A new segment's name must be durable before the old ones' go, or a power cut leaves none.
+	// A new segment's name must be durable before the old ones' go, or a power cut leaves none; and what was deleted
+	// before must be, or it brings back one of those without its successor.
 	if l.dirStale.Swap(false) {
 		if err := l.env.FS.SyncDir(l.dir); err != nil {
 			return l.poison(err)
@@ -216,6 +217,8 @@ func (l *Log) doom(s *segment.Segment) error {
 	if err := s.MarkDeleted(); err != nil {
 		return err
 	}
+	l.dirStale.Store(true)
+	l.touched.Store(true)
 	l.doomed = append(l.doomed, doomed{segment: s})
 	return nil
 }

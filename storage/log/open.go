@@ -20,6 +20,7 @@ type opening struct {
 	report  Recovery
 	present []segment.Present // of Log.segments, as found
 	stored  []protocol.Offset // snapshot files found
+	resumed bool              // the last segment was walked from its last index entry only
 
 	seen     []EpochStart    // leader epochs met in walked batches
 	seenFrom protocol.Offset // base of the first segment walked from its start
@@ -34,6 +35,7 @@ const never protocol.Offset = 1<<63 - 1
 func Open(env Env, dir string, tp protocol.TopicPartition, opts Options, state OpenState) (*Log, Recovery, error) {
 	o := &opening{Log: newLog(env, dir, tp, opts), state: state, seenFrom: never, txnsFrom: never}
 	o.report.CutAt = protocol.NoOffset
+	o.dirStale.Store(state.Trust != Clean) // what a process that died did not sync is ours to sync
 	o.sawMs.Store(state.Now.UnixMilli())
 	if state.Now.IsZero() {
 		o.sawMs.Store(0)
@@ -51,6 +53,9 @@ func Open(env Env, dir string, tp protocol.TopicPartition, opts Options, state O
 		s.Rest()
 	}
 	o.report.Segments = len(o.segments)
+	offsets, _ := o.active().IndexEntries()
+	padded := len(o.present) == len(o.segments) && int64(offsets)*8 != o.present[len(o.present)-1].Index
+	o.touched.Store(state.Trust != Clean || o.report.NoteWorthy() || o.dirStale.Load() || padded)
 	return o.Log, o.report, nil
 }
 

@@ -62,9 +62,10 @@ type Env struct {
 	// MaxDecompressed bounds what one batch may expand to when records are read, in bytes; 0: 1 GiB.
 	MaxDecompressed int
 
-	// LowerRecoveryPoint is called before a truncation cuts below DurableEnd, and must make the lower recovery
+	// LowerRecoveryPoint is called before a truncation cuts below DurableEnd or LogStartOffset, and must make the lower recovery
 	// point durable before it returns: otherwise a crash in between leaves a log that ends before its recovery
-	// point, which is what lost data looks like. nil: nobody keeps a checkpoint (tests, tools).
+	// point, which is what lost data looks like. If the checkpoint of the log's start is above offset it must be
+	// lowered too, whatever DurableEnd was. It is called under the caller's serialisation. nil: nobody keeps a checkpoint (tests, tools).
 	LowerRecoveryPoint func(tp protocol.TopicPartition, offset protocol.Offset) error
 }
 

@@ -12,7 +12,9 @@ import (
 func (o *opening) recoverSegments() error {
 	last := len(o.segments) - 1
 	for i := 0; i <= last; i++ {
-		known := i < last && (o.state.Trust != OtherBoot || o.segments[i+1].Base() <= o.state.RecoveryPoint)
+		// A recovery point exactly at a segment's end may be from when it was active: its indexes were completed
+		// later, and are durable only once the recovery point is beyond.
+		known := i < last && (o.state.Trust != OtherBoot || o.segments[i+1].Base() < o.state.RecoveryPoint)
 		if known {
 			if err := o.checkSealed(i); err != nil {
 				return err
@@ -109,7 +111,15 @@ func (o *opening) rebuildSealed(s *segment.Segment) error {
 	}
 	o.report.IndexesRebuilt++
 	o.report.BatchesScanned += w.Batches
-	return s.Seal()
+	return sealDurably(s)
+}
+
+// sealDurably completes the indexes of a segment that lies below the recovery point, where no Flush comes by.
+func sealDurably(s *segment.Segment) error {
+	if err := s.Seal(); err != nil {
+		return err
+	}
+	return s.SyncIndexes()
 }
 
 func (o *opening) asDamage(s *segment.Segment, err error) error {
@@ -148,6 +158,7 @@ func (o *opening) walkSegment(i int) (segment.Walked, error) {
 		w, err := s.Resume(o.present[i], checkFrom, o.see)
 		if err == nil && (w.Damage == nil || w.Batches > 0) {
 			o.count(w)
+			o.resumed = true
 			return w, nil
 		}
 		if err != nil && !errors.Is(err, segment.ErrIndex) {
@@ -223,6 +234,11 @@ func (o *opening) settleSegment(i int, w segment.Walked, cut bool) error {
 				return err
 			}
 		}
+		if o.report.SegmentsRemoved > 0 {
+			if err := o.env.FS.SyncDir(o.dir); err != nil {
+				return err
+			}
+		}
 		o.segments = o.segments[:i+1]
 		o.report.BytesCut += s.Size() - w.End
 		o.report.CutAt = w.Next
@@ -233,10 +249,16 @@ func (o *opening) settleSegment(i int, w segment.Walked, cut bool) error {
 	if err := o.checkTxns(i, w.Next); err != nil {
 		return err
 	}
-	if i < len(o.segments)-1 {
-		return s.Seal()
+	if i == len(o.segments)-1 {
+		if o.resumed && o.state.Trust == Clean {
+			return nil // the files are as they should be
+		}
+		return s.Finish(w)
 	}
-	return s.Finish(w)
+	if w.Next <= o.state.RecoveryPoint {
+		return sealDurably(s)
+	}
+	return s.Seal()
 }
 
 // startOver drops a log that ends before the start that a checkpoint remembers: records up to there were deleted, and
@@ -248,6 +270,9 @@ func (o *opening) startOver() error {
 		if err := o.doom(s); err != nil {
 			return err
 		}
+	}
+	if err := o.env.FS.SyncDir(o.dir); err != nil {
+		return err
 	}
 	o.report.CutAt = o.state.LogStartOffset
 	o.seen, o.seenFrom, o.txnsFrom = nil, 0, never

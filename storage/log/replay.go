@@ -52,7 +52,9 @@ func (o *opening) wantedSnapshots() []protocol.Offset {
 }
 
 // sortSnapshots removes the snapshot files that belong to no segment, except the newest beyond the last segment's base
-// (ProducerStateManager.removeStraySnapshots), and those outside the log.
+// (ProducerStateManager.removeStraySnapshots), and those outside the log. Unlike Apache Kafka we keep one at or below the
+// log's start while its segment is there: without it a producer whose batches were deleted, but not its last marker,
+// would be known by epoch and not by sequence, and be refused after a restart (KAFKA-7190).
 func (o *opening) sortSnapshots() error {
 	newest := protocol.NoOffset
 	if n := len(o.stored); n > 0 {
@@ -67,7 +69,7 @@ func (o *opening) sortSnapshots() error {
 	lastBase := o.active().Base()
 	for _, at := range o.stored {
 		ofSegment := slices.ContainsFunc(o.segments, func(s *segment.Segment) bool { return s.Base() == at })
-		if at > o.logStart && at <= o.end && (ofSegment || at == newest && at > lastBase) {
+		if at >= o.segments[0].Base() && at <= o.end && (ofSegment || at == newest && at > lastBase) {
 			o.snapshots = append(o.snapshots, at)
 			continue
 		}
@@ -90,7 +92,7 @@ func (l *Log) removeSnapshot(at protocol.Offset) error {
 // storeSnapshot writes the present state as the snapshot of an offset.
 func (l *Log) storeSnapshot(at protocol.Offset) error {
 	i, found := slices.BinarySearch(l.snapshots, at)
-	if found || at <= l.logStart {
+	if found || at == l.segments[0].Base() && l.producers.Len() == 0 {
 		return nil
 	}
 	if err := writeFile(l.env.FS, l.snapshotName(at), l.producers.AppendSnapshot(nil), false); err != nil {
@@ -114,7 +116,7 @@ type replay struct {
 	rewritten int
 }
 
-// load finds the newest usable snapshot at or before limit; without one the state begins empty at the log's start.
+// load finds the newest usable snapshot at or before limit; without one the state begins empty at the first segment.
 func (r *replay) load(limit protocol.Offset) error {
 	for i := len(r.snapshots) - 1; i >= 0; i-- {
 		at := r.snapshots[i]
@@ -131,7 +133,7 @@ func (r *replay) load(limit protocol.Offset) error {
 			return nil
 		}
 	}
-	r.from = min(r.logStart, r.to)
+	r.from = min(r.segments[0].Base(), r.to)
 	r.producers.Reset(r.from)
 	return nil
 }
@@ -153,7 +155,10 @@ func (r *replay) read(at protocol.Offset) ([]producer.Producer, error) {
 }
 
 func (r *replay) run() error {
-	for i := max(holding(r.segments, r.from), 0); i < len(r.segments) && r.from < r.to; i++ {
+	if r.from == r.to && r.txnsFrom == never {
+		return nil
+	}
+	for i := max(holding(r.segments, r.from), 0); i < len(r.segments); i++ {
 		s := r.segments[i]
 		start := max(s.Base(), r.from)
 		if slices.Contains(r.wanted, s.Base()) && s.Base() >= r.from {
@@ -228,12 +233,15 @@ func (r *replay) compareTxns(s *segment.Segment) error {
 		return nil
 	}
 	r.rewritten++
-	return s.WriteTxnIndex(r.aborted)
+	if err := s.WriteTxnIndex(r.aborted); err != nil {
+		return err
+	}
+	return s.SyncIndexes()
 }
 
 // reloadProducers makes the producer state that of a log that was cut to end.
 func (l *Log) reloadProducers(end protocol.Offset) error {
-	if err := l.dropSnapshots(func(at protocol.Offset) bool { return at > end || at <= l.logStart }); err != nil {
+	if err := l.dropSnapshots(func(at protocol.Offset) bool { return at > end || at < l.segments[0].Base() }); err != nil {
 		return l.poison(err)
 	}
 	var dropped int

@@ -16,6 +16,7 @@ import (
 // was.
 func (l *Log) roll(base protocol.Offset, nowMs int64) error {
 	old := l.active()
+	l.touched.Store(true)
 	if base <= old.Base() {
 		panic(fmt.Sprintf("log: %s would roll at %d, but its active segment begins at %d", l.tp, base, old.Base()))
 	}
@@ -64,18 +65,36 @@ func (l *Log) snapshotName(offset protocol.Offset) string {
 // takeSnapshot writes the producer state, which must be that of offset, unless a newer file is there already
 // (ProducerStateManager.takeSnapshot).
 func (l *Log) takeSnapshot(offset protocol.Offset, sync bool) error {
-	if n := len(l.snapshots); n > 0 && l.snapshots[n-1] >= offset || offset <= l.logStart {
+	l.mu.Lock()
+	data, none := l.producers.AppendSnapshot(nil), l.producers.Len() == 0
+	l.mu.Unlock()
+	if none && offset == l.segments[0].Base() {
 		return nil
 	}
-	l.mu.Lock()
-	data := l.producers.AppendSnapshot(nil)
-	l.mu.Unlock()
+	if n := len(l.snapshots); n > 0 && l.snapshots[n-1] >= offset {
+		if sync {
+			return l.syncSnapshot(l.snapshots[n-1])
+		}
+		return nil
+	}
 	if err := writeFile(l.env.FS, l.snapshotName(offset), data, sync); err != nil {
 		return fmt.Errorf("cannot write a producer snapshot of %s: %w", l.tp, err)
 	}
 	l.dirStale.Store(true)
 	l.snapshots = append(l.snapshots, offset)
 	return nil
+}
+
+// syncSnapshot makes a producer snapshot durable, if there is one.
+func (l *Log) syncSnapshot(at protocol.Offset) error {
+	file, err := l.env.FS.OpenFile(path.Join(l.Dir(), segment.FileName(at, snapshotSuffix)), os.O_RDWR)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	return errors.Join(file.Sync(), file.Close())
 }
 
 // writeFile replaces a small file whose content has a checksum, so that a torn one is recognised.

@@ -22,6 +22,7 @@ func (l *Log) TruncateTo(offset protocol.Offset) error {
 	if offset < l.segments[0].Base() {
 		return l.TruncateFullyAndStartAt(offset)
 	}
+	l.touched.Store(true)
 	target := holding(l.segments, offset)
 	end, err := l.endBelow(target, offset)
 	if err != nil {
@@ -54,7 +55,7 @@ func (l *Log) endBelow(i int, offset protocol.Offset) (protocol.Offset, error) {
 
 // lowerRecoveryPoint has the node's checkpoint lowered before durable bytes are cut off.
 func (l *Log) lowerRecoveryPoint(end protocol.Offset) error {
-	if end >= l.durableEnd || l.env.LowerRecoveryPoint == nil {
+	if end >= max(l.durableEnd, l.logStart) || l.env.LowerRecoveryPoint == nil {
 		return nil
 	}
 	if err := l.env.LowerRecoveryPoint(l.tp, end); err != nil {

@@ -71,7 +71,7 @@ func (s *Segment) Append(batches [][]byte) (intact bool, err error) {
 	}
 	defer s.log.Release()
 	if _, err := s.log.file.WriteVectorAt(batches, position); err != nil {
-		cut := s.log.file.Truncate(position)
+		cut := cutDurably(s.log.file, position)
 		return cut == nil, fmt.Errorf("cannot append %d bytes to %s: %w", total, s.log.file.Name(), err)
 	}
 	at := position
@@ -116,5 +116,14 @@ func (s *Segment) note(b Batch) {
 func (s *Segment) cutLog(size int64) error {
 	s.log.generation.Add(1)
 	s.size.Store(size)
-	return s.log.with(false, func(file vfs.File) error { return file.Truncate(size) })
+	return s.log.with(false, func(file vfs.File) error { return cutDurably(file, size) })
+}
+
+// cutDurably truncates so that even after a power cut what was cut off does not stand behind what is written since:
+// of a batch with the same offset, epoch and size nobody could tell.
+func cutDurably(file vfs.File, size int64) error {
+	if err := file.Truncate(size); err != nil {
+		return err
+	}
+	return file.SyncData()
 }

@@ -187,10 +187,18 @@ func (e *entries) trim() error {
 
 // cut keeps the first count entries, in memory and in the file.
 func (e *entries) cut(count int) error {
-	e.mu.Lock()
-	if count >= e.count {
-		e.mu.Unlock()
+	if !e.forget(count) {
 		return nil
+	}
+	return e.file.with(true, func(file vfs.File) error { return file.Truncate(int64(count) * int64(e.size)) })
+}
+
+// forget keeps the first count entries in memory; it tells whether the file has more.
+func (e *entries) forget(count int) (fileHasMore bool) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if count >= e.count {
+		return false
 	}
 	e.count = count
 	if count >= e.first {
@@ -199,17 +207,9 @@ func (e *entries) cut(count int) error {
 	} else {
 		e.first, e.tail = count, nil
 	}
-	shorten := e.stored > count
+	fileHasMore = e.stored > count
 	e.stored = min(e.stored, count)
-	e.mu.Unlock()
-	if !shorten {
-		return nil
-	}
-	return e.trimTo(count)
-}
-
-func (e *entries) trimTo(count int) error {
-	return e.file.with(true, func(file vfs.File) error { return file.Truncate(int64(count) * int64(e.size)) })
+	return fileHasMore
 }
 
 func readAll(file vfs.File, p []byte, offset int64) error {

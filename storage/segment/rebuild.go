@@ -118,7 +118,8 @@ func (s *Segment) Resume(present Present, checkFrom protocol.Offset, visit func(
 func (s *Segment) resumeTimes() error {
 	if s.offsets.len() == 0 {
 		s.lastTime = TimeEntry{-1, s.base}
-		return s.times.cut(0)
+		s.times.forget(0)
+		return nil
 	}
 	first, err := s.times.at(0)
 	if err != nil {
@@ -141,7 +142,9 @@ func (s *Segment) resumeTimes() error {
 		return fmt.Errorf("%w: the time index does not fit the log", ErrIndex)
 	}
 	s.lastTime = last
-	return s.times.cut(i + 1)
+	// The file keeps what Seal added: it is overwritten by the next entries, and if there are none it is right.
+	s.times.forget(i + 1)
+	return nil
 }
 
 // walkOn enters the batches from the last index entry on.
@@ -235,9 +238,6 @@ func (s *Segment) Truncate(offset protocol.Offset, nowMs int64) (next protocol.O
 	if position >= 0 {
 		if err := s.cutLog(position); err != nil {
 			return 0, fmt.Errorf("cannot truncate %s: %w", s.LogName(), err)
-		}
-		if err := s.SyncLog(); err != nil {
-			return 0, fmt.Errorf("cannot make the truncation of %s durable: %w", s.LogName(), err)
 		}
 	}
 	if err := s.DropAborted(offset); err != nil {

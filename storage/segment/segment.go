@@ -61,6 +61,7 @@ type Segment struct {
 	largest  atomic.Pointer[TimeEntry] // see Largest; nil: not known yet
 	damaged  atomic.Bool               // an index was found wrong; see Damaged
 	txnCount atomic.Int64              // entries of the .txnindex
+	txnStale atomic.Bool               // the .txnindex was changed since it was synced
 
 	// The writer's.
 	lastEntry  OffsetEntry // last of the offset index
@@ -125,6 +126,7 @@ func Open(cache *FileCache, dir string, base protocol.Offset, opts Options, pres
 	s.offsets.setStored(int(max(present.Index, 0) / offsetEntryBytes))
 	s.times.setStored(int(max(present.TimeIndex, 0) / timeEntryBytes))
 	s.txnCount.Store(max(present.TxnIndex, 0) / txnEntryBytes)
+	s.txnStale.Store(present.TxnIndex >= 0) // who wrote it may not have synced it
 	return s
 }
 
@@ -212,7 +214,7 @@ func (s *Segment) SyncLog() error { return s.log.with(false, vfs.File.SyncData) 
 // SyncIndexes makes the index files durable.
 func (s *Segment) SyncIndexes() error {
 	for _, f := range []*File{s.offsets.file, s.times.file, s.txn} {
-		if f == s.txn && s.txnCount.Load() == 0 {
+		if f == s.txn && !s.txnStale.Swap(false) {
 			continue
 		}
 		if err := f.with(false, vfs.File.SyncData); err != nil && !isMissing(err) {

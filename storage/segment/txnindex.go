@@ -67,6 +67,7 @@ func (s *Segment) AddAborted(t AbortedTxn) error {
 		panic(fmt.Sprintf("segment: a transaction aborted at %d after one aborted at %d", t.LastOffset, s.lastTxn))
 	}
 	count := s.txnCount.Load()
+	s.txnStale.Store(true)
 	err := s.txn.with(true, func(file vfs.File) error {
 		_, err := file.WriteAt(t.appendTo(nil), count*txnEntryBytes)
 		return err
@@ -142,13 +143,15 @@ func (s *Segment) ReadTxnIndex(next protocol.Offset) ([]AbortedTxn, error) {
 	return list, err
 }
 
-// WriteTxnIndex replaces the .txnindex; an empty one goes away.
+// WriteTxnIndex replaces the .txnindex. A file that would be empty is not made, but one that is there stays, since
+// readers may have it open.
 func (s *Segment) WriteTxnIndex(list []AbortedTxn) error {
 	s.lastTxn = protocol.NoOffset
 	s.txnCount.Store(0)
+	s.txnStale.Store(true)
 	if len(list) == 0 {
-		if err := s.cache.fs.Remove(s.txn.Name()); err != nil && !isMissing(err) {
-			return fmt.Errorf("cannot remove a transaction index: %w", err)
+		if err := s.txn.with(false, func(file vfs.File) error { return file.Truncate(0) }); err != nil && !isMissing(err) {
+			return fmt.Errorf("cannot empty a transaction index: %w", err)
 		}
 		return nil
 	}
