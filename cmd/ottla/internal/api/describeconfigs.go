@@ -16,6 +16,11 @@ const (
 	groupResource         kmsg.ConfigResourceType = 32
 )
 
+// maxMentions is how often one request may name one resource. Kafka answers each
+// mention; but a request of a few bytes a mention must not become a response without
+// bound.
+const maxMentions = 10
+
 // describeConfigs tells the configuration of topics and of this node, with where
 // each value comes from. What may not be seen is told last, as Kafka does.
 func describeConfigs(c *call, req *kmsg.DescribeConfigsRequest) {
@@ -25,7 +30,7 @@ func describeConfigs(c *call, req *kmsg.DescribeConfigsRequest) {
 			return
 		}
 	}
-	d := configsDescriber{call: c, request: req, image: c.Image()}
+	d := configsDescriber{call: c, request: req, image: c.Image(), mentions: map[string]int{}}
 	resp := kmsg.NewPtrDescribeConfigsResponse()
 	var denied []kmsg.DescribeConfigsResponseResource
 	for _, asked := range req.Resources {
@@ -83,6 +88,16 @@ type configsDescriber struct {
 	*call
 	request *kmsg.DescribeConfigsRequest
 	image   *metadata.Image
+
+	mentions map[string]int // of topics by name, of this broker as "/"
+}
+
+// mention counts a resource, and refuses it beyond the limit.
+func (d *configsDescriber) mention(name string) error {
+	if d.mentions[name]++; d.mentions[name] > maxMentions {
+		return protocol.Errorf(protocol.InvalidRequest, "The request names one resource more than %d times.", maxMentions)
+	}
+	return nil
 }
 
 func (d *configsDescriber) entries(asked kmsg.DescribeConfigsRequestResource) ([]config.Entry, error) {
@@ -96,10 +111,16 @@ func (d *configsDescriber) entries(asked kmsg.DescribeConfigsRequestResource) ([
 		if d.image.Topic(asked.ResourceName) == nil {
 			return nil, &protocol.Error{Code: protocol.UnknownTopicOrPartition}
 		}
+		if err := d.mention(asked.ResourceName); err != nil {
+			return nil, err
+		}
 		overrides := d.image.Config(metadata.TopicConfig, asked.ResourceName)
 		topic := config.ResolveTopic(asked.ResourceName, overrides, clusterDefaults, ownDynamic, d.Config)
 		return config.DescribeTopic(topic, asked.ConfigNames), nil
 	case kmsg.ConfigResourceTypeBroker:
+		if err := d.mention("/"); err != nil {
+			return nil, err
+		}
 		if asked.ResourceName == "" {
 			return config.DescribeClusterDefaults(clusterDefaults, asked.ConfigNames), nil
 		}

@@ -167,6 +167,31 @@ func TestDescribeConfigsRefusals(t *testing.T) {
 	}
 }
 
+// A resource may be named several times, as with 4.4.0, but not without end.
+func TestDescribeConfigsRepeated(t *testing.T) {
+	f := newTestCluster(t, nil)
+	f.join(1)
+	f.create(newTopic("a", 1, 1))
+	req := configsRequest(4)
+	for i := range maxMentions + 2 {
+		broker := []string{"1", "01", "+1", ""}[i%4]
+		req.Resources = append(req.Resources, resource(ofTopic, "a", "retention.ms"), resource(ofBroker, broker, "num.partitions", "min.insync.replicas"))
+	}
+	resp := ask[*kmsg.DescribeConfigsResponse](f, req)
+	if len(resp.Resources) != len(req.Resources) {
+		t.Fatalf("%d answers to %d resources", len(resp.Resources), len(req.Resources))
+	}
+	for i, got := range resp.Resources {
+		want := protocol.None
+		if i >= 2*maxMentions {
+			want = protocol.InvalidRequest
+		}
+		if protocol.ErrorCode(got.ErrorCode) != want || got.ResourceName != req.Resources[i].ResourceName {
+			t.Errorf("%d: %+v", i, got)
+		}
+	}
+}
+
 // Item 41: without the right nothing is told, not even that something is not there;
 // what is refused stands last.
 func TestDescribeConfigsAuthorization(t *testing.T) {
