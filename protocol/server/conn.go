@@ -155,14 +155,19 @@ func (c *Conn) readLoop() error {
 			req.drop()
 			return err
 		}
-		c.enqueue(req)
-		c.touch()
-		c.stats.Requests.Add(1)
-		frame := req.Frame
-		c.server.handler.Handle(req)
-		if frame != nil {
-			frame.Release()
-		}
+		c.handOver(req)
+	}
+}
+
+// handOver gives a request its place in the order of replies, and to the handler.
+func (c *Conn) handOver(req *Request) {
+	c.enqueue(req)
+	c.touch()
+	c.stats.Requests.Add(1)
+	frame := req.Frame
+	c.server.handler.Handle(req)
+	if frame != nil {
+		frame.Release()
 	}
 }
 
@@ -228,10 +233,7 @@ func (c *Conn) waitToRead() error {
 		if c.draining.Load() {
 			return errDraining
 		}
-		c.mu.Lock()
-		blocked := c.held != nil || c.outstanding >= c.server.options.MaxOutstanding || c.queuedBytes > c.server.options.MaxQueuedReplyBytes
-		c.mu.Unlock()
-		if !blocked {
+		if !c.blocked() {
 			return c.waitMute()
 		}
 		select {
@@ -240,6 +242,13 @@ func (c *Conn) waitToRead() error {
 			return net.ErrClosed
 		}
 	}
+}
+
+// blocked tells that no further request may be taken, a mute apart.
+func (c *Conn) blocked() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.held != nil || c.outstanding >= c.server.options.MaxOutstanding || c.queuedBytes > c.server.options.MaxQueuedReplyBytes
 }
 
 // waitMute waits until a throttle is over (KIP-219).
@@ -286,6 +295,23 @@ func (c *Conn) readRequest() (*Request, error) {
 	if err != nil {
 		return nil, c.cutShort(err)
 	}
+	req, err := c.admit(start, size)
+	if err != nil {
+		return nil, err
+	}
+	bytes, err := c.readFrame(req, int(size))
+	if err != nil {
+		return nil, err
+	}
+	if err := c.open(req, bytes); err != nil {
+		req.drop()
+		return nil, err
+	}
+	return req, nil
+}
+
+// admit looks at the first bytes of a frame: whether its API is one we have.
+func (c *Conn) admit(start []byte, size int64) (*Request, error) {
 	peeked, ok := wire.PeekRequest(start)
 	if !ok {
 		return nil, fmt.Errorf("%w: a request of %d bytes has no header", wire.ErrMalformed, size)
@@ -294,22 +320,18 @@ func (c *Conn) readRequest() (*Request, error) {
 	if !supported && peeked.Key != protocol.ApiVersions {
 		return nil, fmt.Errorf("%w: %s %d is not served on listener %s", wire.ErrUnsupportedVersion, peeked.Key, peeked.Version, c.listener.Name)
 	}
-	req := &Request{Conn: c, Unsupported: !supported}
-	bytes, err := c.readFrame(req, int(size))
-	if err != nil {
-		return nil, err
-	}
+	return &Request{Conn: c, Unsupported: !supported}, nil
+}
+
+// open decodes the header of a frame that has come.
+func (c *Conn) open(req *Request, frame []byte) (err error) {
 	req.Received = c.server.options.Now()
-	c.stats.BytesIn.Add(size + wire.LengthBytes)
-	req.Header, req.Body, err = wire.ReadRequestHeader(bytes)
+	c.stats.BytesIn.Add(int64(len(frame)) + wire.LengthBytes)
+	req.Header, req.Body, err = wire.ReadRequestHeader(frame)
 	if errors.Is(err, wire.ErrUnsupportedVersion) && req.Header.Key == protocol.ApiVersions {
 		req.Unsupported, err = true, nil
 	}
-	if err != nil {
-		req.drop()
-		return nil, err
-	}
-	return req, nil
+	return err
 }
 
 // awaitFrame waits for the length of the next frame, as long as the connection

@@ -167,6 +167,11 @@ func (s *Server) start(socket net.Conn, listener Listener, stats *Stats) {
 	if tcp, ok := socket.(*net.TCPConn); ok {
 		s.tune(tcp)
 	}
+	go s.begin(socket, listener, stats).run()
+}
+
+// begin makes a counted connection and puts it on the books.
+func (s *Server) begin(socket net.Conn, listener Listener, stats *Stats) *Conn {
 	c := newConn(s, socket, listener, stats, s.nextID.Add(1))
 	stats.Accepted.Add(1)
 	stats.Open.Add(1)
@@ -177,7 +182,7 @@ func (s *Server) start(socket net.Conn, listener Listener, stats *Stats) {
 	if draining {
 		c.drain()
 	}
-	go c.run()
+	return c
 }
 
 func (s *Server) tune(tcp *net.TCPConn) {
