@@ -7,10 +7,8 @@ import (
 	"sync/atomic"
 	"time"
 
-	"ottla/controller/config"
 	"ottla/controller/metadata"
 	"ottla/protocol"
-	"ottla/storage/log"
 	"ottla/storage/partition"
 	"ottla/storage/replica"
 	"ottla/storage/store"
@@ -19,38 +17,24 @@ import (
 // Applier makes the replicas of this node follow the Images.
 type Applier struct {
 	nodeID      protocol.NodeID
-	config      *config.BrokerConfig
+	options     *TopicOptions
 	replicas    *replica.Manager
 	store       *store.Store
 	directories *DirectoryReports
 	logger      *slog.Logger
 
-	applied  atomic.Int64 // offset of the last Image applied
-	defaults *config.TopicDefaults
+	applied atomic.Int64 // offset of the last Image applied
 }
 
 // NewApplier makes an Applier that has applied nothing.
-func NewApplier(nodeID protocol.NodeID, node *config.BrokerConfig, replicas *replica.Manager, logs *store.Store, directories *DirectoryReports, logger *slog.Logger) *Applier {
-	a := &Applier{nodeID: nodeID, config: node, replicas: replicas, store: logs, directories: directories, logger: logger}
+func NewApplier(nodeID protocol.NodeID, options *TopicOptions, replicas *replica.Manager, logs *store.Store, directories *DirectoryReports, logger *slog.Logger) *Applier {
+	a := &Applier{nodeID: nodeID, options: options, replicas: replicas, store: logs, directories: directories, logger: logger}
 	a.applied.Store(-1)
 	return a
 }
 
 // Offset is that of the last Image applied, -1 before the first.
 func (a *Applier) Offset() protocol.Offset { return protocol.Offset(a.applied.Load()) }
-
-// TopicLogOptions gives what the logs of a topic need, by an Image.
-func TopicLogOptions(image *metadata.Image, node *config.BrokerConfig) func(topic string) log.Options {
-	defaults := topicDefaults(image, node)
-	return func(topic string) log.Options {
-		return LogOptions(defaults.Topic(topic, image.Config(metadata.TopicConfig, topic)), node)
-	}
-}
-
-func topicDefaults(image *metadata.Image, node *config.BrokerConfig) *config.TopicDefaults {
-	return node.TopicDefaults(
-		image.Config(metadata.BrokerConfig, ""), image.Config(metadata.BrokerConfig, strconv.Itoa(int(node.NodeID))))
-}
 
 // First applies the Image that a start begins with: logs that the cluster does
 // not know any more are set aside, and every replica gets its role.
@@ -139,28 +123,24 @@ func (a *Applier) remove(now time.Time, tp protocol.TopicPartition) {
 }
 
 // settings hands new log options to the topics whose configuration changed;
-// after a change of the node's or the cluster's defaults, to all.
+// after a change of the node's or the cluster's defaults, to all. It comes before
+// new replicas, whose logs are made with the options of the moment.
 func (a *Applier) settings(now time.Time, changes metadata.Changes, image *metadata.Image) {
 	own := strconv.Itoa(int(a.nodeID))
-	all := a.defaults == nil
+	all := false
 	for _, resource := range changes.Configs {
 		all = all || resource.Kind == metadata.BrokerConfig && (resource.Name == "" || resource.Name == own)
 	}
+	a.options.Follow(image, all)
 	if all {
-		a.defaults = topicDefaults(image, a.config)
 		for topic := range image.Topics() {
-			a.setOptions(now, image, topic.Name)
+			a.replicas.SetOptions(now, topic.Name, a.options.Of(topic.Name))
 		}
 		return
 	}
 	for _, resource := range changes.Configs {
 		if resource.Kind == metadata.TopicConfig && image.Topic(resource.Name) != nil {
-			a.setOptions(now, image, resource.Name)
+			a.replicas.SetOptions(now, resource.Name, a.options.Of(resource.Name))
 		}
 	}
-}
-
-func (a *Applier) setOptions(now time.Time, image *metadata.Image, topic string) {
-	resolved := a.defaults.Topic(topic, image.Config(metadata.TopicConfig, topic))
-	a.replicas.SetOptions(now, topic, LogOptions(resolved, a.config))
 }

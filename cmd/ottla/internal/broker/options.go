@@ -2,12 +2,53 @@ package broker
 
 import (
 	"math"
+	"strconv"
+	"sync/atomic"
 	"time"
 
 	"ottla/controller/config"
+	"ottla/controller/metadata"
 	"ottla/protocol/compress"
 	"ottla/storage/log"
 )
+
+// TopicOptions gives what the logs of any topic need, by the last Image it
+// follows. It may be read from anywhere while it follows.
+type TopicOptions struct {
+	node    *config.BrokerConfig
+	current atomic.Pointer[optionsOf]
+}
+
+type optionsOf struct {
+	image    *metadata.Image
+	defaults *config.TopicDefaults
+}
+
+// NewTopicOptions begins with an Image.
+func NewTopicOptions(node *config.BrokerConfig, image *metadata.Image) *TopicOptions {
+	t := &TopicOptions{node: node}
+	t.Follow(image, true)
+	return t
+}
+
+// Follow takes the next Image. defaultsChanged says that what lies beneath the
+// topics' own settings is another.
+func (t *TopicOptions) Follow(image *metadata.Image, defaultsChanged bool) {
+	next := &optionsOf{image: image}
+	if defaultsChanged {
+		next.defaults = t.node.TopicDefaults(
+			image.Config(metadata.BrokerConfig, ""), image.Config(metadata.BrokerConfig, strconv.Itoa(int(t.node.NodeID))))
+	} else {
+		next.defaults = t.current.Load().defaults
+	}
+	t.current.Store(next)
+}
+
+// Of resolves the options of one topic.
+func (t *TopicOptions) Of(topic string) log.Options {
+	current := t.current.Load()
+	return LogOptions(current.defaults.Topic(topic, current.image.Config(metadata.TopicConfig, topic)), t.node)
+}
 
 // LogOptions makes of a topic's configuration what its logs need.
 func LogOptions(topic *config.TopicConfig, node *config.BrokerConfig) log.Options {

@@ -51,16 +51,18 @@ type Node struct {
 	prepared *store.Prepared
 	wakes    wakes
 
-	machine     *cluster.Controller
-	quorum      *quorum.Quorum
-	store       *store.Store
-	replicas    *replica.Manager
-	applier     *broker.Applier
-	lifecycle   *broker.Lifecycle
-	controllers *broker.ControllerRegistration
-	directories *broker.DirectoryReports
-	producerIDs *broker.ProducerIDs
-	handler     *api.Handler
+	machine  *cluster.Controller
+	quorum   *quorum.Quorum
+	store    *store.Store
+	replicas *replica.Manager
+	applier  *broker.Applier
+
+	topicOptions *broker.TopicOptions
+	lifecycle    *broker.Lifecycle
+	controllers  *broker.ControllerRegistration
+	directories  *broker.DirectoryReports
+	producerIDs  *broker.ProducerIDs
+	handler      *api.Handler
 
 	started atomic.Bool
 	failed  atomic.Pointer[[]protocol.DirectoryID] // log directories that failed since the start
@@ -105,7 +107,8 @@ func (n *Node) Start(now time.Time) error {
 	}
 	image := n.quorum.Image()
 	warnUnserved(image, n.options.Logger)
-	logs, report, err := n.prepared.Load(now, broker.TopicLogOptions(image, n.config))
+	n.topicOptions = broker.NewTopicOptions(n.config, image)
+	logs, report, err := n.prepared.Load(now, n.topicOptions.Of)
 	if err != nil {
 		return errors.Join(err, n.quorum.Close(now), n.prepared.Close())
 	}
@@ -137,7 +140,7 @@ func (n *Node) assemble(now time.Time) {
 	}
 	n.directories = broker.NewDirectoryReports(n.config.NodeID, n.lifecycle.Epoch, n.options.Send, n.wakes.of(partBroker))
 	n.producerIDs = broker.NewProducerIDs(n.config.NodeID, n.lifecycle.Epoch, n.options.Send)
-	n.applier = broker.NewApplier(n.config.NodeID, n.config, n.replicas, n.store, n.directories, n.options.Logger)
+	n.applier = broker.NewApplier(n.config.NodeID, n.topicOptions, n.replicas, n.store, n.directories, n.options.Logger)
 	n.handler = api.New(n.apiNode())
 }
 

@@ -59,7 +59,8 @@ func (n *Node) replicaOptions() replica.Options {
 func (n *Node) apiNode() api.Node {
 	return api.Node{
 		ID: n.config.NodeID, ClusterID: n.store.ClusterID(), Config: n.config, Replicas: n.replicas,
-		Image: n.quorum.Image, KRaftVersion: func() int16 { return n.quorum.Status().KRaftVersion },
+		ControllerID: func() protocol.NodeID { return n.quorum.Status().Leader },
+		Image:        n.quorum.Image, KRaftVersion: func() int16 { return n.quorum.Status().KRaftVersion },
 		Submit: n.Submit, Forward: n.options.Send, ProducerIDs: n.producerIDs, BrokerEpoch: n.lifecycle.Epoch,
 		Features: ServedFeatures, Random: n.options.Random, Logger: n.options.Logger,
 	}
