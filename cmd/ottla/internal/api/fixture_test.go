@@ -105,19 +105,20 @@ func (f *fixture) openStore(settings *config.BrokerConfig, logger *slog.Logger) 
 	disk := vfs.NewMem(f.random(1))
 	f.must(disk.MkdirAll("/data"))
 	f.must(store.WriteMetaProperties(disk, "/data", store.MetaProperties{ClusterID: fixtureClusterID, NodeID: 1, DirectoryID: protocol.DirectoryID{9}}))
+	options := broker.NewTopicOptions(settings, f.metadata())
 	var err error
 	f.store, _, err = store.Open(f.now(), store.Options{
 		FS: disk, Dirs: []string{"/data"}, NodeID: 1, Pool: compress.NewPool(), Random: f.random(2), DisableBackgroundFlush: true,
-		LogOptions: func(topic string) log.Options { return broker.TopicLogOptions(f.metadata(), settings)(topic) },
+		LogOptions: options.Of,
 	})
 	f.must(err)
 	f.replicas = replica.New(f.now(), replica.Options{
-		NodeID: 1, Store: f.store, Pool: compress.NewPool(),
+		NodeID: 1, Store: f.store, Pool: compress.NewPool(), QueueBatches: 3,
 		Known: func(tp protocol.TopicPartition) bool { return f.metadata().Partition(tp) != nil },
 	})
 	none := func(kmsg.Request, func(kmsg.Response, error)) {}
 	reports := broker.NewDirectoryReports(1, func() protocol.BrokerEpoch { return 1 }, none, func() {})
-	f.applier = broker.NewApplier(1, settings, f.replicas, f.store, reports, logger)
+	f.applier = broker.NewApplier(1, options, f.replicas, f.store, reports, logger)
 }
 
 func (f *fixture) close() {
@@ -307,22 +308,30 @@ func (f *fixture) connectController() *peer {
 	return f.connectTo(server.Listener{Name: "CONTROLLER", Protocol: "PLAINTEXT", Scope: protocol.OnController})
 }
 
+// connectAs opens one to a listener that serves any of the scopes.
+func (f *fixture) connectAs(scope protocol.Scope) *peer {
+	if scope&protocol.OnBroker != 0 {
+		return f.connect()
+	}
+	return f.connectController()
+}
+
 func (f *fixture) connectTo(listener server.Listener) *peer {
 	client, end := server.NewPipe()
 	f.server.ServeConn(end, listener)
 	id := "test"
 	p := &peer{f: f, conn: client, clientID: &id}
-	f.t.Cleanup(func() { _ = client.Close() })
 	return p
 }
 
-// send sends a request in a version and waits until its handler has returned.
-func (p *peer) send(req kmsg.Request, version int16) {
+// send sends a request in a version, waits until its handler has returned, and
+// gives the server's side of it.
+func (p *peer) send(req kmsg.Request, version int16) *server.Request {
 	p.f.t.Helper()
 	req.SetVersion(version)
 	p.last++
 	p.sendFrame(wire.AppendRequest(nil, wire.RequestHeader{CorrelationID: p.last, ClientID: p.clientID}, req))
-	<-p.f.handled
+	return <-p.f.handled
 }
 
 // sendFrame sends bytes as they are.
@@ -447,3 +456,34 @@ func (d *denied) wasAsked(operation kmsg.ACLOperation, kind kmsg.ACLResourceType
 }
 
 func ptr[T any](value T) *T { return &value }
+
+// withProperty gives the node another configuration.
+func withProperty(name, value string) func(*Node) {
+	return func(n *Node) {
+		settings, _, err := config.Broker(config.Layer(config.Default(), []config.Property{{Name: name, Value: value, Origin: config.FromOverride}}))
+		if err != nil {
+			panic(err)
+		}
+		n.Config = settings
+	}
+}
+
+// appendTransaction writes what a transaction of an opened directory looks like: a
+// batch, and then, unless it stays open, the marker of its abort.
+func (f *fixture) appendTransaction(topic string, id protocol.ProducerID, open bool) {
+	f.t.Helper()
+	o := record.PlainOptions()
+	o.ProducerID, o.ProducerEpoch, o.BaseSequence, o.Transactional = id, 0, 0, true
+	f.append(topic, log.OriginClient, buildBatch(o, "transactional"))
+	if !open {
+		f.append(topic, log.OriginMarker, record.BuildEndTxnMarker(record.EndTxnMarker{Type: record.ControlAbort}, f.now().UnixMilli(), id, 0))
+	}
+}
+
+// append appends to partition 0 without the handler.
+func (f *fixture) append(topic string, origin log.Origin, batch []byte) {
+	f.t.Helper()
+	f.replicas.Append(f.now(), replica.AppendRequest{
+		Partition: protocol.TopicPartition{Topic: topic}, Records: batch, Origin: origin, RequiredAcks: replica.AcksLeader,
+	}, func(result replica.AppendResult) { f.must(result.Err) })
+}

@@ -1,7 +1,6 @@
 package api
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 	"sync/atomic"
@@ -230,9 +229,8 @@ func (p *producing) partitionResponse(slot *produceSlot, leaders *leaders) kmsg.
 			RelativeOffset: refused.BatchIndex, ErrorMessage: &refused.Message,
 		})
 	}
-	var refused *record.Error
-	if errors.As(result.Err, &refused) { // the only failures with a sentence of their own, as in Apache Kafka
-		part.ErrorMessage = protocol.MessageOf(refused.Cause)
+	if len(result.RecordErrors) > 0 { // the only failures with a sentence of their own, as in Apache Kafka
+		part.ErrorMessage = protocol.MessageOf(result.Err)
 	}
 	if p.version >= leadersInProduceFrom && result.Err != nil && protocol.CodeOf(result.Err) == protocol.NotLeaderOrFollower {
 		leader := leaders.of(slot.partition, result.CurrentLeader)
