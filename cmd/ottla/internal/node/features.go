@@ -1,6 +1,7 @@
 package node
 
 import (
+	"context"
 	"log/slog"
 
 	"ottla/controller/cluster"
@@ -77,8 +78,7 @@ func logReport(report store.Report, logger *slog.Logger) {
 			logger.Error("a partition is damaged and offline", "partition", damaged.Partition.String(), "error", damaged.Err)
 		}
 		for _, repaired := range directory.Repaired {
-			logger.Warn("a partition was repaired", "partition", repaired.Partition.String(), "cutAt", int64(repaired.Recovery.CutAt),
-				"bytesCut", repaired.Recovery.BytesCut, "indexesRebuilt", repaired.Recovery.IndexesRebuilt)
+			logRepair(repaired, logger)
 		}
 		for _, aside := range directory.Aside {
 			logger.Info("left alone", "directory", aside)
@@ -90,4 +90,18 @@ func logReport(report store.Report, logger *slog.Logger) {
 			logger.Warn("a checkpoint file was damaged and is taken as empty", "file", checkpoint)
 		}
 	}
+}
+
+// logRepair says what was done to a partition's files. What was made anew out of
+// the records is no cause for alarm; what was cut off them is.
+func logRepair(repaired store.PartitionReport, logger *slog.Logger) {
+	done := repaired.Recovery
+	level := slog.LevelInfo
+	if done.BytesCut > 0 || done.SegmentsRemoved > 0 {
+		level = slog.LevelWarn
+	}
+	logger.Log(context.Background(), level, "a partition was recovered", "partition", repaired.Partition.String(),
+		"bytesCut", done.BytesCut, "segmentsRemoved", done.SegmentsRemoved, "segmentsScanned", done.SegmentsScanned,
+		"indexesRebuilt", done.IndexesRebuilt, "snapshotsDropped", done.SnapshotsDropped, "epochsRebuilt", done.EpochsRebuilt,
+		"strayFiles", done.StrayFiles)
 }
