@@ -1,7 +1,6 @@
 package log
 
 import (
-	"errors"
 	"fmt"
 	"maps"
 	"math/rand/v2"
@@ -89,7 +88,7 @@ func (m *model) env(disk *vfs.Mem) Env {
 	env := testEnv(disk)
 	env.Random = m.rand.Uint64
 	env.LowerRecoveryPoint = func(_ protocol.TopicPartition, offset protocol.Offset) error {
-		m.recoveryPoint = min(m.recoveryPoint, offset)
+		m.recoveryPoint, m.logStart = min(m.recoveryPoint, offset), min(m.logStart, offset)
 		return nil
 	}
 	return env
@@ -97,7 +96,7 @@ func (m *model) env(disk *vfs.Mem) Env {
 
 func (m *model) fatal(format string, args ...any) {
 	m.t.Helper()
-	m.t.Fatalf("seed %d: %s\n%s", m.seed, fmt.Sprintf(format, args...), strings.Join(m.trace[max(0, len(m.trace)-45):], "\n"))
+	m.t.Fatalf("seed %d: %s\n%s", m.seed, fmt.Sprintf(format, args...), strings.Join(m.trace[max(0, len(m.trace)-160):], "\n"))
 }
 
 func (m *model) check(err error) {
@@ -107,7 +106,9 @@ func (m *model) check(err error) {
 	}
 }
 
-func (m *model) note(format string, args ...any) { m.trace = append(m.trace, fmt.Sprintf(format, args...)) }
+func (m *model) note(format string, args ...any) {
+	m.trace = append(m.trace, fmt.Sprintf(format, args...))
+}
 
 // someTimestamp is now and then hostile.
 func (m *model) someTimestamp() int64 {
@@ -193,6 +194,7 @@ func (m *model) truncate() {
 	}
 	m.after = m.is.upTo(offset)
 	m.after.start = min(m.is.start, offset)
+	m.logStart = min(m.logStart, offset)
 	m.note("truncate to %d", offset)
 	m.check(m.log.TruncateTo(offset))
 	m.high = min(m.high, offset)
@@ -330,9 +332,7 @@ func (m *model) reopen(disk *vfs.Mem, trust Trust) {
 	}
 	// A start that was not in the checkpoint may go back, as deleted segments may come back.
 	m.after.start = v.LogStartOffset
-	if v.LogStartOffset == v.LogEndOffset {
-		m.after = content{start: v.LogStartOffset, end: v.LogStartOffset}
-	}
+	m.after.end = v.LogEndOffset
 	m.forgetProducers()
 	m.epoch++
 }
@@ -344,6 +344,26 @@ func (m *model) compare() {
 		m.fatal("log is [%d, %d), should be [%d, %d)", v.LogStartOffset, v.LogEndOffset, m.is.start, m.is.end)
 	}
 	m.sameBatches(m.log, m.is)
+	m.sameAborted()
+}
+
+// sameAborted makes sure that each aborted transaction ends with a marker.
+func (m *model) sameAborted() {
+	for _, s := range m.log.segments {
+		if s.Base() < m.is.start {
+			continue // what was deleted may have come back
+		}
+		_, err := s.Aborted(0, func(a segment.AbortedTxn) bool {
+			for _, b := range m.is.batches {
+				if b.BaseOffset() == a.LastOffset && b.IsControl() && b.ProducerID() == a.ProducerID {
+					return true
+				}
+			}
+			m.fatal("segment %d says that a transaction was aborted: %+v", s.Base(), a)
+			return false
+		})
+		m.check(err)
+	}
 }
 
 func (m *model) sameBatches(l *Log, want content) {
@@ -378,7 +398,7 @@ func (m *model) compareRebuilt() {
 	if got, want := rebuilt.ActiveProducers(), m.log.ActiveProducers(); m.is.start == 0 && !slices.Equal(got, want) {
 		m.fatal("producers are %+v, rebuilt %+v", want, got)
 	}
-	if got, want := rebuilt.Epochs(), epochsUpTo(m.log.Epochs(), m.is.end); !slices.Equal(got, want) {
+	if got, want := epochsUpTo(rebuilt.Epochs(), m.is.end), epochsUpTo(m.log.Epochs(), m.is.end); !slices.Equal(got, want) {
 		m.fatal("epochs are %v, rebuilt %v", want, got)
 	}
 	if _, err := m.log.Close(m.now, true); err != nil {
@@ -396,7 +416,7 @@ func (m *model) compareRebuilt() {
 	}
 	for name := range a {
 		if b[name] == "" && a[name] != "" && strings.HasSuffix(name, segment.TxnIndexSuffix) && m.is.start == 0 {
-			m.fatal("%s is not in the rebuilt log", name)
+			m.fatal("%s is not in the rebuilt log: %x, files %v", name, a[name], slices.Sorted(maps.Keys(a)))
 		}
 	}
 }
@@ -460,10 +480,13 @@ func runModel(t *testing.T, seed uint64, steps int) {
 
 // TestModel drives logs with random operations, kills and power cuts.
 func TestModel(t *testing.T) {
-	seeds := uint64(300)
-	for seed := range seeds {
+	for seed := range uint64(300) {
 		runModel(t, seed, 60)
 	}
 }
 
-var errTest = errors.New("the test's error")
+// FuzzModel goes on with other seeds for as long as one likes.
+func FuzzModel(f *testing.F) {
+	f.Add(uint64(1000))
+	f.Fuzz(func(t *testing.T, seed uint64) { runModel(t, seed, 60) })
+}

@@ -24,15 +24,6 @@ func (o *opening) recoverProducers() error {
 	if err := r.load(min(o.end, o.txnsFrom)); err != nil {
 		return err
 	}
-	// What lies beyond the snapshot that was used is not needed now, but should be good.
-	for _, at := range slices.Clone(o.snapshots) {
-		if at <= r.from {
-			continue
-		}
-		if _, err := r.read(at); err != nil {
-			return err
-		}
-	}
 	r.wanted = o.wantedSnapshots()
 	if err := r.run(); err != nil {
 		return err
@@ -69,7 +60,8 @@ func (o *opening) sortSnapshots() error {
 	lastBase := o.active().Base()
 	for _, at := range o.stored {
 		ofSegment := slices.ContainsFunc(o.segments, func(s *segment.Segment) bool { return s.Base() == at })
-		if at >= o.segments[0].Base() && at <= o.end && (ofSegment || at == newest && at > lastBase) {
+		atEnd := at == newest && at > lastBase && o.state.Trust != OtherBoot
+		if at >= o.segments[0].Base() && at <= o.end && (ofSegment || atEnd) {
 			o.snapshots = append(o.snapshots, at)
 			continue
 		}
@@ -161,11 +153,8 @@ func (r *replay) run() error {
 	for i := max(holding(r.segments, r.from), 0); i < len(r.segments); i++ {
 		s := r.segments[i]
 		start := max(s.Base(), r.from)
-		if slices.Contains(r.wanted, s.Base()) && s.Base() >= r.from {
-			r.producers.SetEnd(s.Base())
-			if err := r.storeSnapshot(s.Base()); err != nil {
-				return err
-			}
+		if err := r.passSnapshot(s.Base()); err != nil {
+			return err
 		}
 		r.aborted = r.aborted[:0]
 		err := s.Batches(start, s.Size(), func(b segment.Batch) error { return r.apply(s, b) })
@@ -179,6 +168,25 @@ func (r *replay) run() error {
 		}
 	}
 	r.producers.SetEnd(r.to)
+	return nil
+}
+
+// passSnapshot takes from a segment's snapshot what the replay cannot know, or writes one that should be there.
+func (r *replay) passSnapshot(base protocol.Offset) error {
+	if base < r.from {
+		return nil
+	}
+	r.producers.SetEnd(base)
+	if slices.Contains(r.snapshots, base) && base > r.from {
+		producers, err := r.read(base)
+		if err != nil {
+			return err
+		}
+		r.producers.Adopt(producers, r.nowMs())
+	}
+	if slices.Contains(r.wanted, base) {
+		return r.storeSnapshot(base)
+	}
 	return nil
 }
 
@@ -242,6 +250,10 @@ func (r *replay) compareTxns(s *segment.Segment) error {
 // reloadProducers makes the producer state that of a log that was cut to end.
 func (l *Log) reloadProducers(end protocol.Offset) error {
 	if err := l.dropSnapshots(func(at protocol.Offset) bool { return at > end || at < l.segments[0].Base() }); err != nil {
+		return l.poison(err)
+	}
+	// Or a power cut could bring them back beside other batches.
+	if err := l.env.FS.SyncDir(l.dir); err != nil {
 		return l.poison(err)
 	}
 	var dropped int

@@ -118,9 +118,15 @@ func readEntry(e []byte) Producer {
 // unless a transaction of theirs is open.
 func (s *State) Load(producers []Producer, end protocol.Offset, nowMs int64) {
 	s.Reset(end)
+	s.Adopt(producers, nowMs)
+}
+
+// Adopt adds the producers of a snapshot, taken at this state's End, that the state does not know: a replay that had to
+// begin late has not met those whose batches are gone.
+func (s *State) Adopt(producers []Producer, nowMs int64) {
 	for i := range producers {
 		p := producers[i]
-		if s.expired(&p, nowMs) {
+		if s.producers[p.ID] != nil || s.expired(&p, nowMs) {
 			continue
 		}
 		s.keep(&p)
