@@ -3,6 +3,8 @@ package store
 import (
 	"errors"
 	"fmt"
+	"os"
+	"path"
 	"sync"
 	"time"
 
@@ -52,6 +54,11 @@ func (s *Store) closeDirectory(now time.Time, d *directory, clean bool, brokerEp
 	var errs []error
 	for _, e := range s.entries(d) {
 		errs = append(errs, e.finish(func() error {
+			if clean {
+				if err := s.syncTail(e); err != nil {
+					return err
+				}
+			}
 			point, err := e.log.Close(now, clean)
 			if err == nil {
 				points[e.tp] = point
@@ -76,6 +83,29 @@ func (s *Store) closeDirectory(now time.Time, d *directory, clean bool, brokerEp
 	}
 	if err := writeMarker(s.o.FS, d.Path, brokerEpoch); err != nil {
 		return fmt.Errorf("the clean stop of %s cannot be noted: %w", d.Path, err)
+	}
+	return nil
+}
+
+// syncTail makes the sizes of the newest segments durable. A process that died may have cut one of them, and not have
+// come to the fsync: the log that was opened after it ends where it should, so it has nothing to flush, and yet a
+// power cut would bring back what was cut off, behind a marker that says that nothing needs to be checked.
+func (s *Store) syncTail(e *entry) error {
+	if e.cutFrom == protocol.NoOffset {
+		return nil
+	}
+	for _, segment := range e.log.Segments() {
+		if segment.Base < e.cutFrom {
+			continue
+		}
+		name := path.Join(e.log.Dir(), fmt.Sprintf("%020d.log", segment.Base))
+		file, err := s.o.FS.OpenFile(name, os.O_RDWR)
+		if err != nil {
+			return err
+		}
+		if err := errors.Join(file.SyncData(), file.Close()); err != nil {
+			return fmt.Errorf("cannot make %s durable: %w", name, err)
+		}
 	}
 	return nil
 }

@@ -33,7 +33,7 @@ func (s *Store) Create(tp protocol.TopicPartition, topicID protocol.TopicID, dir
 		}
 		l, err := s.createIn(d, tp, topicID)
 		if err == nil {
-			s.register(tp, l, d)
+			s.register(tp, l, d, protocol.NoOffset)
 			return l, s.offline(d)
 		}
 		err = fmt.Errorf("cannot create %s in %s: %w", tp, d.Path, err)

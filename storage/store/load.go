@@ -206,7 +206,11 @@ func (s *Store) openLog(now time.Time, d *directory, tp protocol.TopicPartition,
 	switch {
 	case err == nil:
 		c.opened(tp, recovery)
-		s.register(tp, l, d)
+		cutFrom := protocol.NoOffset
+		if d.trust != log.Clean {
+			cutFrom = l.View().ActiveSegmentBase
+		}
+		s.register(tp, l, d, cutFrom)
 		if recovery.NoteWorthy() {
 			s.o.Logger.Info("a partition was repaired", "partition", tp, "directory", d.Path, "recovery", fmt.Sprintf("%+v", recovery))
 		}

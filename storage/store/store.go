@@ -32,6 +32,8 @@ type entry struct {
 	tp  protocol.TopicPartition
 	log *log.Log
 	dir *directory
+	// cutFrom is the base of the first segment whose size may not be durable, though the log believes it; NoOffset: none.
+	cutFrom protocol.Offset
 
 	// mu keeps Maintain apart from deletion and closing, when no replica guards the log. The replica's append lock
 	// is asked for before it, the store's own after it.
@@ -218,12 +220,12 @@ func (s *Store) distrusted(d *directory) bool {
 	return d.distrusted
 }
 
-// register adds a log that was opened or created, unless its directory failed meanwhile.
-func (s *Store) register(tp protocol.TopicPartition, l *log.Log, d *directory) {
+// register adds a log that was opened or created, unless its directory failed meanwhile. cutFrom as in entry.
+func (s *Store) register(tp protocol.TopicPartition, l *log.Log, d *directory, cutFrom protocol.Offset) {
 	defer s.wake()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	e := &entry{tp: tp, log: l, dir: d, heapIndex: -1}
+	e := &entry{tp: tp, log: l, dir: d, cutFrom: cutFrom, heapIndex: -1}
 	if d.Offline != nil {
 		s.failed[tp] = failure{dir: d, err: d.Offline}
 		s.schedule.closing = append(s.schedule.closing, e)

@@ -1,0 +1,133 @@
+package store
+
+import (
+	"fmt"
+	"path"
+	"time"
+
+	"ottla/protocol"
+)
+
+// liftCaps lets recovery points rise again that a truncation held down: the append lock is free, so it is over.
+func (s *Store) liftCaps(d *directory) {
+	for _, tp := range d.checkpoints.capped() {
+		s.runExclusive(tp, func() { d.checkpoints.lift(tp) })
+	}
+}
+
+// checkpoint flushes in the background what was written in a directory and stores how far it is durable.
+func (s *Store) checkpoint(now time.Time, d *directory) {
+	defer func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		delete(s.schedule.checkpointing, d)
+	}()
+	if !s.o.DisableBackgroundFlush {
+		for _, e := range s.entries(d) {
+			if view := e.log.View(); view.DurableEnd < view.LogEndOffset {
+				s.flush(now, e)
+			}
+		}
+	}
+	if s.offline(d) != nil {
+		return
+	}
+	if err := s.writeCheckpoints(d); err != nil {
+		s.checkpointFault(d, err)
+	}
+}
+
+// checkpointFault answers a checkpoint that cannot be written: a full disk passes, and the next one tells the same.
+func (s *Store) checkpointFault(d *directory, err error) {
+	if isFull(err) {
+		s.o.Logger.Warn("a checkpoint cannot be written, the disk is full", "directory", d.Path, "error", err)
+		return
+	}
+	s.FailDirectory(d.ID, fmt.Errorf("cannot write a checkpoint: %w", err))
+}
+
+// writeCheckpoints stores the recovery points and the log start offsets of a directory, where they changed.
+func (s *Store) writeCheckpoints(d *directory) error {
+	err := d.checkpoints.write(recoveryPointFile, func(onDisk offsets) offsets {
+		return s.wanted(d, onDisk, func(e *entry) (protocol.Offset, bool) { return e.log.View().DurableEnd, true })
+	})
+	if err != nil {
+		return fmt.Errorf("%s: %w", path.Join(d.Path, recoveryPointFile), err)
+	}
+	err = d.checkpoints.write(logStartFile, func(onDisk offsets) offsets { return s.wanted(d, onDisk, logStartToStore) })
+	if err != nil {
+		return fmt.Errorf("%s: %w", path.Join(d.Path, logStartFile), err)
+	}
+	return nil
+}
+
+// logStartToStore gives the log start offset if the names of the segments do not tell it already, as Apache Kafka.
+func logStartToStore(e *entry) (protocol.Offset, bool) {
+	start := e.log.View().LogStartOffset
+	if start == 0 {
+		return 0, false
+	}
+	segments := e.log.Segments()
+	return start, len(segments) > 0 && segments[0].Base < start
+}
+
+// wanted is what a checkpoint is to hold: a value of every log that works, and the old one of those that do not.
+func (s *Store) wanted(d *directory, onDisk offsets, value func(e *entry) (protocol.Offset, bool)) offsets {
+	content := offsets{}
+	for _, e := range s.entries(d) {
+		if offset, ok := value(e); ok {
+			content[e.tp] = offset
+		}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for tp, f := range s.failed {
+		if old, ok := onDisk[tp]; ok && (f.dir == d || f.everywhere) {
+			content[tp] = old
+		}
+	}
+	return content
+}
+
+// CheckpointHighWatermarks writes the high watermarks of partitions that changed; those of others stay.
+func (s *Store) CheckpointHighWatermarks(changed map[protocol.TopicPartition]protocol.Offset) error {
+	return s.checkpointSome(highWatermarkFile, changed)
+}
+
+// SetCleanerOffsets writes how far partitions are compacted; what is said of others stays.
+func (s *Store) SetCleanerOffsets(changed map[protocol.TopicPartition]protocol.Offset) error {
+	return s.checkpointSome(cleanerFile, changed)
+}
+
+func (s *Store) checkpointSome(file string, changed offsets) error {
+	byDirectory := map[*directory]offsets{}
+	s.mu.Lock()
+	for tp, offset := range changed {
+		if e := s.logs[tp]; e != nil {
+			if byDirectory[e.dir] == nil {
+				byDirectory[e.dir] = offsets{}
+			}
+			byDirectory[e.dir][tp] = offset
+		}
+	}
+	s.mu.Unlock()
+	for _, d := range s.dirs {
+		if byDirectory[d] == nil {
+			continue
+		}
+		err := d.checkpoints.write(file, func(onDisk offsets) offsets {
+			return s.wanted(d, onDisk, func(e *entry) (protocol.Offset, bool) {
+				if offset, ok := byDirectory[d][e.tp]; ok {
+					return offset, true
+				}
+				old, ok := onDisk[e.tp]
+				return old, ok
+			})
+		})
+		if err != nil {
+			s.checkpointFault(d, err)
+			return fmt.Errorf("cannot write %s: %w", path.Join(d.Path, file), err)
+		}
+	}
+	return nil
+}
