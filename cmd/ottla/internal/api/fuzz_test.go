@@ -2,7 +2,10 @@ package api
 
 import (
 	"encoding/binary"
+	"errors"
+	"os"
 	"testing"
+	"time"
 
 	"github.com/twmb/franz-go/pkg/kmsg"
 
@@ -40,6 +43,7 @@ func FuzzRequests(f *testing.F) {
 		a := registry[int(at)%len(registry)]
 		version := a.MinVersion + int16(above)%(a.MaxVersion-a.MinVersion+1)
 		p := fix.connectAs(a.Scope)
+		_ = p.conn.SetReadDeadline(time.Now().Add(20 * time.Second))
 		_, _ = p.conn.Write(frameOf(int16(a.Key), version, body))
 		handled := <-fix.handled
 		for handled.Header.CorrelationID != 1 { // the second of a connection that its first had ended
@@ -51,6 +55,9 @@ func FuzzRequests(f *testing.F) {
 		_, _ = p.conn.Write(wire.AppendRequest(nil, wire.RequestHeader{CorrelationID: 2}, next))
 		for range 2 {
 			answer, err := p.receiveFrame()
+			if errors.Is(err, os.ErrDeadlineExceeded) {
+				t.Fatalf("%s %d: neither an answer nor an end", a.Key, version)
+			}
 			if err != nil {
 				break // closed
 			}
