@@ -339,7 +339,7 @@ func inspect(fsys vfs.FS, dir string) (formatted bool, err error) {
 		switch e.Name {
 		case store.MetaPropertiesFile:
 			return true, nil
-		case store.MetaPropertiesFile + vfs.TempSuffix, "lost+found":
+		case store.MetaPropertiesFile + vfs.TempSuffix, "lost+found", ".lock":
 			continue
 		case metadataPartitionDir:
 			inner, err := fsys.ReadDir(path.Join(dir, e.Name))
