@@ -10,6 +10,7 @@ import (
 
 	"ottla/controller/metadata"
 	"ottla/protocol"
+	"ottla/protocol/compress"
 	"ottla/protocol/record"
 	"ottla/storage/log"
 	"ottla/storage/replica"
@@ -125,6 +126,8 @@ func (c *call) checkProduce(image *metadata.Image, slot *produceSlot, writable b
 		return protocol.UnknownTopicOrPartition.Err()
 	case slot.malformed != nil:
 		return slot.malformed
+	case c.version < zstdFrom && slot.batch.Codec() == compress.Zstd:
+		return protocol.UnsupportedCompressionType.Err()
 	case req.Acks < replica.AcksAll || req.Acks > replica.AcksLeader:
 		return protocol.InvalidRequiredAcks.Err()
 	case protocol.IsInternalTopic(topic) && c.clientID() != adminClientID:

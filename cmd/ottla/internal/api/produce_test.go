@@ -185,6 +185,9 @@ func TestProduceRefusesBatches(t *testing.T) {
 	} {
 		got := produceOne(f, p, test.version, 1, test.topic, test.batch)
 		expectCode(t, test.what, got.ErrorCode, test.want)
+		if test.want == protocol.UnsupportedCompressionType && got.LogStartOffset != -1 {
+			t.Errorf("%s: log start offset %d", test.what, got.LogStartOffset)
+		}
 		var named []int32
 		for _, e := range got.ErrorRecords {
 			named = append(named, e.RelativeOffset)
