@@ -63,6 +63,7 @@ func throttledReplicas() Allowed {
 		}
 		for _, element := range elements {
 			if !throttledReplica.MatchString(strings.TrimSpace(element)) {
+				//lint:ignore ST1005 Kafka's sentence, which tools show
 				return errors.New("must be the literal '*' or a list of replicas in the following format: [partitionId]:[brokerId],[partitionId]:[brokerId],...")
 			}
 		}

@@ -42,8 +42,11 @@ func TestTransactions(t *testing.T) {
 		},
 		"aborted in one batch": {{[]schema.MetadataRecord{a, begin(), b, aborts(), c}, "a c"}},
 		"aborted over batches": {
-			{[]schema.MetadataRecord{a}, "a"}, {[]schema.MetadataRecord{begin(), b}, "-"}, {[]schema.MetadataRecord{c}, "-"},
-			{[]schema.MetadataRecord{aborts()}, "a"}, {[]schema.MetadataRecord{b}, "a b"},
+			{[]schema.MetadataRecord{a}, "a"},
+			{[]schema.MetadataRecord{begin(), b}, "-"},
+			{[]schema.MetadataRecord{c}, "-"},
+			{[]schema.MetadataRecord{aborts()}, "a"},
+			{[]schema.MetadataRecord{b}, "a b"},
 		},
 		"twice": {
 			{[]schema.MetadataRecord{begin(), a, end(), begin(), b, aborts(), begin(), c}, "-"}, {[]schema.MetadataRecord{end()}, "a c"},

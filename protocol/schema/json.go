@@ -112,13 +112,6 @@ func appendJSONBytes(dst, value []byte) []byte {
 	return append(dst, '"')
 }
 
-func appendJSONNullableBytes(dst, value []byte) []byte {
-	if value == nil {
-		return append(dst, "null"...)
-	}
-	return appendJSONBytes(dst, value)
-}
-
 func appendJSONNullableString(dst []byte, text *string) []byte {
 	if text == nil {
 		return append(dst, "null"...)

@@ -182,14 +182,6 @@ func (r *reader) bytes(flexible bool) []byte {
 	return slices.Clone(r.take(n))
 }
 
-func (r *reader) nullableBytes(flexible bool) []byte {
-	n := r.length(flexible, 1)
-	if n < 0 {
-		return nil
-	}
-	return append(make([]byte, 0, n), r.take(n)...)
-}
-
 // readSlice reads an array whose elements are at least unit bytes long. Null is
 // nil; an empty array is nil too where null is not allowed, else not nil.
 func readSlice[T any](r *reader, flexible bool, unit int, nullable bool, element func(*T)) []T {
@@ -319,13 +311,6 @@ func appendNullableString(dst []byte, text *string, flexible bool) []byte {
 
 func appendBytes(dst, value []byte, flexible bool) []byte {
 	return append(appendLength(dst, len(value), flexible), value...)
-}
-
-func appendNullableBytes(dst, value []byte, flexible bool) []byte {
-	if value == nil {
-		return appendLength(dst, -1, flexible)
-	}
-	return appendBytes(dst, value, flexible)
 }
 
 // appendTagsBelow writes the unknown tags that sort before a known one and

@@ -221,8 +221,10 @@ func (e *fetchEncoder) string(s string) {
 	e.buffer = append(e.buffer, s...)
 }
 
-func (e *fetchEncoder) int16(v int16)    { e.buffer = binary.BigEndian.AppendUint16(e.buffer, uint16(v)) }
-func (e *fetchEncoder) int32(v int32)    { e.buffer = binary.BigEndian.AppendUint32(e.buffer, uint32(v)) }
+func (e *fetchEncoder) int16(v int16) { e.buffer = binary.BigEndian.AppendUint16(e.buffer, uint16(v)) }
+
+func (e *fetchEncoder) int32(v int32) { e.buffer = binary.BigEndian.AppendUint32(e.buffer, uint32(v)) }
+
 func (e *fetchEncoder) int64(v int64)    { e.buffer = binary.BigEndian.AppendUint64(e.buffer, uint64(v)) }
 func (e *fetchEncoder) uvarint(v uint32) { e.buffer = binary.AppendUvarint(e.buffer, uint64(v)) }
 func (e *fetchEncoder) noTags()          { e.buffer = append(e.buffer, 0) }

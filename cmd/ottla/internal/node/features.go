@@ -55,8 +55,11 @@ func warnUnserved(image *metadata.Image, logger *slog.Logger) {
 		what  string
 		count int
 	}{
-		{"ACLs", image.ACLCount()}, {"SCRAM credentials", scram}, {"client quotas", image.ClientQuotaCount()},
-		{"delegation tokens", tokens}, {"client metrics subscriptions", subscriptions},
+		{"ACLs", image.ACLCount()},
+		{"SCRAM credentials", scram},
+		{"client quotas", image.ClientQuotaCount()},
+		{"delegation tokens", tokens},
+		{"client metrics subscriptions", subscriptions},
 	} {
 		if kept.count > 0 {
 			logger.Warn("what the directory holds of these is kept and not served", "what", kept.what, "count", kept.count)

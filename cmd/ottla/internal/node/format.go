@@ -3,27 +3,22 @@ package node
 import (
 	"errors"
 	"fmt"
-	"io/fs"
 	"log/slog"
-	"path"
 	"strings"
 	"time"
 
 	"ottla/cmd/ottla/internal/offline"
 	"ottla/controller/config"
 	"ottla/protocol"
-	"ottla/storage/store"
 )
 
 // format formats the directories if all of them are empty and this node alone
 // decides what the cluster is. Where one is formatted or holds something, a
 // directory that is not formatted may be a disk that was not mounted.
 func (n *Node) format(now time.Time) error {
-	for _, dir := range n.allDirectories() {
-		_, err := n.options.FS.Stat(path.Join(dir, store.MetaPropertiesFile))
-		if !errors.Is(err, fs.ErrNotExist) {
-			return err // formatted, at least in part: store.Prepare judges it
-		}
+	empty, err := offline.CheckAutoFormat(n.options.FS, n.config.LogDirs, n.config.MetadataLogDir)
+	if err != nil || !empty {
+		return err // what is formatted already is judged by store.Prepare
 	}
 	if !n.config.Bool("ottla.auto.format") {
 		return fmt.Errorf("%s is not formatted, and ottla.auto.format is false: run ottla format first", n.config.LogDirs[0])
@@ -31,12 +26,6 @@ func (n *Node) format(now time.Time) error {
 	if !onlyVoter(n.config) {
 		return fmt.Errorf("%s is not formatted, and this node is not the only voter of its quorum: run ottla format on every node first", n.config.LogDirs[0])
 	}
-	for _, dir := range n.allDirectories() {
-		if err := n.mustBeEmpty(dir); err != nil {
-			return err
-		}
-	}
-	var err error
 	options := offline.FormatOptions{
 		ClusterID: protocol.NewUUID(n.options.Random).String(), NodeID: n.config.NodeID, Dirs: n.config.LogDirs,
 		MetadataDir: n.config.MetadataLogDir, Controller: true, StaticVoters: len(n.config.QuorumVoters) > 0,
@@ -53,7 +42,7 @@ func (n *Node) format(now time.Time) error {
 		return err
 	}
 	n.options.Logger.Info("formatted the empty directories as a new cluster of one node",
-		slog.Any("directories", n.allDirectories()), "clusterId", options.ClusterID)
+		slog.Any("directories", n.config.LogDirs), "clusterId", options.ClusterID)
 	return nil
 }
 
@@ -68,38 +57,6 @@ func StandaloneVoter(node *config.BrokerConfig, hostname string) ([]offline.Vote
 		controller.Host = hostname
 	}
 	return []offline.Voter{{ID: node.NodeID, Host: controller.Host, Port: uint16(controller.Port)}}, nil
-}
-
-// allDirectories are log.dirs and metadata.log.dir, each once.
-func (n *Node) allDirectories() []string {
-	dirs := append([]string{}, n.config.LogDirs...)
-	for _, dir := range dirs {
-		if dir == n.config.MetadataLogDir {
-			return dirs
-		}
-	}
-	return append(dirs, n.config.MetadataLogDir)
-}
-
-func (n *Node) mustBeEmpty(dir string) error {
-	entries, err := n.options.FS.ReadDir(dir)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	for _, entry := range entries {
-		if entry.Name != "lost+found" && entry.Name != ".lock" && !leftByFormat(entry.Name) {
-			return fmt.Errorf("%s has no meta.properties but is not empty (%s): it was not formatted by itself; run ottla format if that is wanted", dir, entry.Name)
-		}
-	}
-	return nil
-}
-
-// leftByFormat tells what a format that was cut short leaves.
-func leftByFormat(name string) bool {
-	return strings.HasSuffix(name, ".tmp") || name == protocol.ClusterMetadataTopic+"-0"
 }
 
 // onlyVoter tells whether the configuration makes this node the whole quorum.

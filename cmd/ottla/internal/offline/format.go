@@ -308,10 +308,12 @@ func CheckAutoFormat(fsys vfs.FS, dirs []string, metadataDir string) (ok bool, e
 		metadataDir = dirs[0]
 	}
 	var empty, formatted []string
+	var unreadable error
 	for _, dir := range directories(dirs, metadataDir) {
 		state, err := inspect(fsys, dir)
 		if err != nil {
-			return false, err
+			unreadable = errors.Join(unreadable, err)
+			continue
 		}
 		if state {
 			formatted = append(formatted, dir)
@@ -323,11 +325,17 @@ func CheckAutoFormat(fsys vfs.FS, dirs []string, metadataDir string) (ok bool, e
 		return false, fmt.Errorf("%s is formatted and %s is not: a node formats its directories by itself only if all are empty",
 			formatted[0], empty[0])
 	}
-	return len(formatted) == 0, nil
+	if len(formatted) > 0 {
+		return false, nil // a directory beside them that cannot be read is offline, and no reason not to start
+	}
+	return unreadable == nil, unreadable
 }
 
 // inspect tells a formatted directory from an empty one; anything else is an error.
 func inspect(fsys vfs.FS, dir string) (formatted bool, err error) {
+	if _, err := fsys.Stat(path.Join(dir, store.MetaPropertiesFile)); !errors.Is(err, fs.ErrNotExist) {
+		return err == nil, err
+	}
 	entries, err := fsys.ReadDir(dir)
 	if errors.Is(err, fs.ErrNotExist) {
 		return false, nil
@@ -337,8 +345,6 @@ func inspect(fsys vfs.FS, dir string) (formatted bool, err error) {
 	}
 	for _, e := range entries {
 		switch e.Name {
-		case store.MetaPropertiesFile:
-			return true, nil
 		case store.MetaPropertiesFile + vfs.TempSuffix, "lost+found", ".lock":
 			continue
 		case metadataPartitionDir:
