@@ -258,7 +258,7 @@ func dump(t *testing.T, java *driver.Process, files []string, flags ...string) s
 var logTrouble = regexp.MustCompile(`(?m)^.*\b(WARN|ERROR|FATAL)\b.*$`)
 
 // harmless are warnings that have nothing to do with files: Apache Kafka gives them on its own directories too.
-var harmless = regexp.MustCompile(`Performing controller activation|NetworkClient|KafkaNetworkChannel`)
+var harmless = regexp.MustCompile(`Performing controller activation|NetworkClient|KafkaNetworkChannel|properties`)
 
 // aboutFiles picks Ottla's warnings about files. It warns besides of features that Apache Kafka has finalized and that it does not
 // serve, which is as it should be.

@@ -108,7 +108,7 @@ func offsetShellCases() []toolCase {
 	const tool = "GetOffsetShell"
 	return []toolCase{
 		{tool, "latest, earliest and by time", func(t *toolT) {
-			t.create("shell", 2, nil)
+			t.create("shell", 2, map[string]string{"retention.ms": "-1"})
 			records := suite.Values("shell", 10, 20)
 			for i := range records {
 				records[i].Timestamp = 1_700_000_000_000 + int64(i)*1000

@@ -70,7 +70,7 @@ func topicCommandCases() []toolCase {
 			t.visible("wide", 500)
 			out := t.ok(tool, "--describe", "--topic", "wide")
 			if n := strings.Count(out, "\tLeader: 1\t"); n != 500 {
-				t.Fatalf("%d partitions with a leader are described, want 500", n)
+				t.Fatalf("%d partitions with a leader are described, want 500:\n%.2000s", n, out)
 			}
 			t.ok(tool, "--delete", "--topic", "wide")
 		}},

@@ -68,9 +68,10 @@ func NewNode(opts Options) (*Node, error) {
 		"share.coordinator.state.topic.replication.factor": "1",
 		"share.coordinator.state.topic.min.isr":            "1",
 		"group.initial.rebalance.delay.ms":                 "0",
-		// A restarted Kafka waits until its former session has expired; the default of 9 s would be most of a test.
-		"broker.heartbeat.interval.ms": "500",
-		"broker.session.timeout.ms":    "2000",
+	}
+	if opts.Kind == Kafka {
+		// Killed and started again, it waits until its former session has expired; the default of 9 s would be most of a test.
+		values["broker.heartbeat.interval.ms"], values["broker.session.timeout.ms"] = "500", "3000"
 	}
 	maps.Copy(values, opts.Properties)
 	var text strings.Builder

@@ -45,7 +45,7 @@ func outOfRange(t *T) {
 }
 
 func offsetsByTime(t *T) {
-	topic := t.Topic("", 1)
+	topic := t.Topic("", 1, "retention.ms=-1") // the records are older than the default keeps them
 	const base = int64(1_700_000_000_000)
 	sent := suite.Values("time", 50, 30)
 	for i := range sent {

@@ -91,7 +91,7 @@ func empties(t *T) {
 }
 
 func createTime(t *T) {
-	topic := t.Topic("", 1)
+	topic := t.Topic("", 1, "retention.ms=-1")
 	sent := suite.Values("time", 20, 30)
 	for i := range sent {
 		sent[i].Timestamp = 1_600_000_000_000 + int64((i*7919)%20)*1000 // out of order
@@ -133,7 +133,7 @@ func logAppendTime(t *T) {
 }
 
 func futureTime(t *T) {
-	topic := t.Topic("", 1)
+	topic := t.Topic("", 1, "retention.ms=-1")
 	far := suite.Record{Value: []byte("from tomorrow"), Timestamp: time.Now().Add(24 * time.Hour).UnixMilli()}
 	t.ProduceFails(suite.ProduceOptions{Topic: topic}, far, "INVALID_TIMESTAMP")
 	old := []suite.Record{{Value: []byte("from long ago"), Timestamp: 1}}
