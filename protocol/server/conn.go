@@ -48,6 +48,8 @@ type Conn struct {
 	principal       string
 	softwareName    string
 	softwareVersion string
+
+	told sync.Once // ConnectionClosed was called
 }
 
 func newConn(s *Server, socket net.Conn, listener Listener, stats *Stats, id int64) *Conn {
@@ -174,6 +176,7 @@ func (c *Conn) handOver(req *Request) {
 // finish is called once, when reading has ended: replies that are due are still
 // sent, unless the socket is broken.
 func (c *Conn) finish(err error) {
+	defer c.tellClosed()
 	c.server.options.Logger.Debug("reading ended", "listener", c.listener.Name, "peer", c.socket.RemoteAddr(), "connection", c.id, "reason", err)
 	switch {
 	case errors.Is(err, io.EOF), errors.Is(err, errDraining):
@@ -193,6 +196,9 @@ func (c *Conn) finish(err error) {
 	c.mu.Unlock()
 	signal(c.writerWake)
 }
+
+// tellClosed tells, once, that nothing more will be read.
+func (c *Conn) tellClosed() { c.told.Do(func() { c.server.options.ConnectionClosed(c) }) }
 
 // fail ends the connection at once. The first reason stays.
 func (c *Conn) fail(reason error) {

@@ -90,6 +90,14 @@ func (l *Local) Ready() bool {
 	return !l.ended && (c.head != nil && c.head.ready || c.finished && c.head == nil)
 }
 
+// Unanswered counts the requests that were delivered and whose replies were not
+// taken.
+func (l *Local) Unanswered() int {
+	l.conn.mu.Lock()
+	defer l.conn.mu.Unlock()
+	return l.conn.outstanding
+}
+
 // Take writes the replies that stand ready, and gives their bytes. The error says
 // that the connection ended, after those bytes.
 func (l *Local) Take() ([]byte, error) {

@@ -54,8 +54,10 @@ type Options struct {
 	// of any other key or version ends the connection, except ApiVersions, which
 	// is handed over with Request.Unsupported. nil: all of Apache Kafka 4.4.0.
 	Supported func(scope protocol.Scope, key protocol.APIKey, version int16) bool
-	// ConnectionClosed, if not nil, is called once for each connection that
-	// ended. It must not block.
+	// ConnectionClosed, if not nil, is called once for each connection from which
+	// nothing more will be read, so that no request goes on waiting for the sake
+	// of a peer that is gone: its reply is sent if it comes, and then the
+	// connection ends. It must not block.
 	ConnectionClosed func(*Conn)
 	// Logger gets what an operator may need; nil: nothing is logged.
 	Logger *slog.Logger

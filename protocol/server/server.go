@@ -207,7 +207,7 @@ func (s *Server) ended(c *Conn) {
 	}
 	s.mu.Unlock()
 	c.stats.Open.Add(-1)
-	s.options.ConnectionClosed(c)
+	c.tellClosed()
 	s.running.Done()
 }
 

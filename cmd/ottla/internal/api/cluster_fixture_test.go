@@ -7,6 +7,7 @@ import (
 	"net"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -58,8 +59,8 @@ func newTestCluster(t *testing.T, authorizer Authorizer, properties ...string) *
 	if err != nil {
 		t.Fatal(err)
 	}
-	seed := uint64(1)
-	random := func() uint64 { seed = seed*6364136223846793005 + 1442695040888963407; return seed >> 11 }
+	var seed atomic.Uint64 // drawn from by several connections at once
+	random := func() uint64 { return seed.Add(0x9e3779b97f4a7c15) * 0xbf58476d1ce4e5b9 >> 11 }
 	features := map[string]cluster.Range{metadata.MetadataVersionFeature: {Min: int16(metadata.MinMetadataVersion), Max: int16(metadata.MaxMetadataVersion)}}
 	f := &testCluster{t: t, now: time.UnixMilli(1_800_000_000_000), next: 1, conns: map[string]net.Conn{}, controller: cluster.New(cluster.Options{
 		NodeID: 1, ClusterID: "cluster", Config: settings, SessionTimeout: 9 * time.Second, Random: random, Features: features,

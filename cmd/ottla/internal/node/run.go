@@ -239,7 +239,7 @@ func (r *runner) serverOptions(node *config.BrokerConfig, scope protocol.Scope) 
 		MaxConnections:      atMost(node.Int("max.connections"), server.DefaultMaxConnections),
 		MaxConnectionsPerIP: atMost(node.Int("max.connections.per.ip"), server.DefaultMaxConnectionsPerIP), MaxConnectionsPerIPOverrides: overrides,
 		SendBufferBytes: int(node.Int("socket.send.buffer.bytes")), ReceiveBufferBytes: int(node.Int("socket.receive.buffer.bytes")),
-		Supported: api.Supported, Logger: r.logger,
+		Supported: api.Supported, ConnectionClosed: r.node.Handler().ConnectionClosed, Logger: r.logger,
 	}
 }
 
