@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io/fs"
 	"log/slog"
+	"os"
 	"path"
 	"sync"
 	"sync/atomic"
@@ -16,6 +17,7 @@ import (
 	"ottla/protocol"
 	"ottla/protocol/compress"
 	"ottla/storage/log"
+	"ottla/storage/vfs"
 )
 
 // Options is what node hands in.
@@ -102,13 +104,14 @@ func Open(now time.Time, options Options) (*Quorum, error) {
 	if q.options.MaxQueuedRequest == 0 {
 		q.options.MaxQueuedRequest = 10_000
 	}
-	state, err := readState(options.Env.FS, q.dir)
+	state, known, err := readState(options.Env.FS, q.dir)
 	if err != nil {
 		return nil, err
 	}
-	if err := q.load(now, state); err != nil {
+	if err := q.load(now, state, known); err != nil {
 		return nil, err
 	}
+	q.tidy()
 	q.publishStatus()
 	return q, nil
 }
@@ -140,7 +143,7 @@ func (q *Quorum) Status() Status { return *q.status.Load() }
 
 func (q *Quorum) publishStatus() {
 	before := q.status.Load()
-	deadline := earlier(q.core.NextDeadline(), q.snapshots.deadline(q.options))
+	deadline := earlier(q.core.NextDeadline(), q.snapshotDeadline())
 	if q.active {
 		deadline = earlier(deadline, q.options.Machine.NextDeadline())
 	}
@@ -154,17 +157,21 @@ func (q *Quorum) publishStatus() {
 	}
 }
 
-// Close ends it. Nothing may be submitted any more; what is waiting is answered
-// with NOT_CONTROLLER.
+// Close ends it. What was submitted before is carried out and answered first,
+// what comes later gets NOT_CONTROLLER. It must not be called by a callback.
 func (q *Quorum) Close(now time.Time) error {
-	err := q.fatal
-	q.submit(submission{now: now, decide: func(machine.Turn) (machine.Result, error) {
+	var err error
+	closed := make(chan struct{}) // somebody else may be at work
+	q.submit(submission{now: now, alone: true, decide: func(machine.Turn) (machine.Result, error) {
+		defer close(closed)
 		q.resign()
+		err = q.fatal
 		if _, closing := q.log.Close(now, q.fatal == nil); err == nil {
 			err = closing
 		}
 		return machine.Result{}, nil
 	}})
+	<-closed
 	return err
 }
 
@@ -176,35 +183,76 @@ func (q *Quorum) resign() {
 	q.core.Resign()
 }
 
-// openLog opens or creates the partition's log.
-func (q *Quorum) openLog(now time.Time, recoveryPoint protocol.Offset) error {
+// openLog opens or creates the partition's log, as the walk found it.
+func (q *Quorum) openLog(now time.Time, walked *walk, snapshot snapshotID) error {
 	options := log.DefaultOptions()
 	options.SegmentBytes, options.SegmentAge = q.options.SegmentBytes, q.options.SegmentAge
 	options.RetentionBytes, options.RetentionAge = -1, -1
 	options.Delete, options.Compact = true, false
 	options.MaxMessageBytes = 0
-	options.FlushMessages, options.FlushAge = 0, 0 // commit flushes by itself
+	options.FlushMessages, options.FlushAge = 0, 0 // append flushes by itself
 	tp := protocol.TopicPartition{Topic: protocol.ClusterMetadataTopic}
-	names, err := logFiles(q.options.Env.FS, q.dir, 0)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+	var err error
+	if walked.end == protocol.NoOffset {
+		q.log, err = log.Create(q.options.Env, q.dir, tp, protocol.MetadataTopicID, options)
+	} else {
+		err = q.reopenLog(now, tp, options, walked)
+	}
+	if err != nil {
 		return err
 	}
-	if len(names) == 0 {
-		q.log, err = log.Create(q.options.Env, q.dir, tp, protocol.MetadataTopicID, options)
-		return err
+	// A log that ends before the snapshot holds nothing that the snapshot lacks:
+	// such is left where a replica that took a snapshot over was interrupted.
+	if q.log.View().LogEndOffset < snapshot.End {
+		return q.log.TruncateFullyAndStartAt(snapshot.End)
+	}
+	return nil
+}
+
+func (q *Quorum) reopenLog(now time.Time, tp protocol.TopicPartition, options log.Options, walked *walk) error {
+	if walked.torn != nil {
+		if err := cut(q.options.Env.FS, walked.torn); err != nil {
+			return err
+		}
 	}
 	opened, recovery, err := log.Open(q.options.Env, q.dir, tp, options, log.OpenState{
-		RecoveryPoint: recoveryPoint, Trust: q.options.Trust, Now: now,
+		RecoveryPoint: walked.lastBase, Trust: q.options.Trust, Now: now,
 	})
+	var damaged *log.DamagedError
+	if errors.As(err, &damaged) {
+		return &DamagedError{File: damaged.File, Position: damaged.Position, Reason: damaged.Reason}
+	}
 	if err != nil {
 		return err
 	}
 	q.log = opened
+	if end := opened.View().LogEndOffset; end != walked.end {
+		return fmt.Errorf("%s: recovery made the log end at offset %d, though its valid batches end at %d", q.dir, end, walked.end)
+	}
 	if recovery.NoteWorthy() {
-		q.options.Logger.Info("metadata log recovered", "bytesCut", recovery.BytesCut, "logEnd", opened.View().LogEndOffset)
+		q.options.Logger.Info("metadata log recovered", "bytesCut", recovery.BytesCut, "logEnd", walked.end)
+	}
+	if recovery.TopicIDLost {
+		if err := q.log.SetTopicID(protocol.MetadataTopicID); err != nil {
+			return err
+		}
 	}
 	// What recovery left is what this start builds on, so it must be durable.
 	return q.log.Flush(now)
+}
+
+// cut takes a torn end off. Recovery alone would not: it does not doubt a batch
+// whose checksum is right, though offset or epoch beside it are not.
+func cut(fsys vfs.FS, torn *DamagedError) error {
+	file, err := fsys.OpenFile(torn.File, os.O_RDWR)
+	if err != nil {
+		return err
+	}
+	err = file.Truncate(torn.Position)
+	if err == nil {
+		err = file.Sync()
+	}
+	return errors.Join(err, file.Close())
 }
 
 // ensureDir makes the partition's directory where serve starts on a directory

@@ -12,7 +12,6 @@ import (
 	"ottla/protocol"
 	"ottla/protocol/compress"
 	"ottla/protocol/record"
-	"ottla/protocol/schema"
 )
 
 // readBytes is how much of the log a replay reads at a time.
@@ -21,9 +20,13 @@ const readBytes = 1 << 20
 // maxDecompressed bounds what one metadata batch may expand to.
 const maxDecompressed = 64 << 20
 
-// load brings everything to where the disk stands. It reads before it writes:
-// a directory that is refused is left as it was.
-func (q *Quorum) load(now time.Time, state raft.ElectionState) error {
+// load brings everything to where the disk stands. It reads and replays all of
+// it before it writes: a directory that is refused is left as it was.
+//
+// The whole log is replayed at once, though it is committed only when this
+// replica leads: with one voter that is the same, and a log that cannot be
+// replayed must not be written to. Nothing is published before the election.
+func (q *Quorum) load(now time.Time, state raft.ElectionState, stateKnown bool) error {
 	if err := q.ensureDir(); err != nil {
 		return err
 	}
@@ -31,50 +34,77 @@ func (q *Quorum) load(now time.Time, state raft.ElectionState) error {
 	if err != nil {
 		return err
 	}
-	if err := checkLog(q.options.Env.FS, q.dir, start.id.End, q.options.Trust); err != nil {
+	q.loader, q.kraftVersion = metadata.NewLoader(), start.kraftVersion
+	if err := q.restoreMachine(start); err != nil {
+		return fmt.Errorf("%s: %w", start.name, err)
+	}
+	if len(start.values) > 0 {
+		if _, _, err := q.loader.LoadSnapshot(start.provenance(), start.each); err != nil {
+			return fmt.Errorf("%s: %w", start.name, err)
+		}
+	}
+	found := replayed{quorum: q, from: start.id.End}
+	walked, err := q.walkLog(start.id, state, stateKnown, &found)
+	if err != nil {
 		return err
 	}
-	if err := q.openLog(now, start.id.End); err != nil {
+	if err := q.openLog(now, walked, start.id); err != nil {
 		return err
 	}
-	if err := q.meet(start.id); err != nil {
-		return err
+	q.start(now, start, state, walked, found)
+	return nil
+}
+
+// walkLog checks the log on the disk, and replays what the snapshot lacks.
+func (q *Quorum) walkLog(snapshot snapshotID, state raft.ElectionState, stateKnown bool, found *replayed) (*walk, error) {
+	walked := &walk{
+		fsys: q.options.Env.FS, dir: q.dir, trust: q.options.Trust, visit: found.visit, maxEpoch: protocol.NoLeaderEpoch,
 	}
-	q.kraftVersion = start.kraftVersion
+	if stateKnown { // an epoch is in quorum-state before its first record is written
+		walked.maxEpoch = state.Epoch
+	}
+	producers, err := offsetsOf(walked.fsys, walked.dir, ".snapshot")
+	if err != nil {
+		return nil, err
+	}
+	if len(producers) > 0 {
+		walked.floor = producers[len(producers)-1]
+	}
+	if err := walked.run(snapshot.End); err != nil {
+		return nil, err
+	}
+	switch {
+	case walked.end == protocol.NoOffset && walked.floor > snapshot.End:
+		return nil, &DamagedError{File: q.dir, Reason: fmt.Sprintf("there is no log, but it was durable up to offset %d", walked.floor)}
+	case walked.torn != nil && walked.end < snapshot.End:
+		return nil, walked.torn
+	case walked.torn != nil:
+		q.options.Logger.Warn("the end of the metadata log was never made durable and is cut", "file", walked.torn.File,
+			"position", walked.torn.Position, "reason", walked.torn.Reason)
+	}
+	if !stateKnown && walked.end > 0 {
+		// As Apache Kafka does. With one voter no vote can be forgotten: it leads
+		// a new epoch, higher than any in the log.
+		q.options.Logger.Warn("quorum-state is missing; the leader epoch is taken from the log", "epoch", walked.epoch)
+	}
+	return walked, nil
+}
+
+// start makes the core out of what was found.
+func (q *Quorum) start(now time.Time, start snapshot, state raft.ElectionState, walked *walk, found replayed) {
 	voters := start.voters
-	if q.kraftVersion == 0 || len(voters) == 0 {
+	if q.kraftVersion == 0 || len(voters) == 0 && len(found.voters) == 0 {
 		voters = q.options.StaticVoters
 	}
 	view := q.log.View()
-	q.core = raft.New(q.options.Local, voters, state, raft.Log{End: view.LogEndOffset, Epoch: max(view.LatestEpoch, start.id.Epoch, 0)})
-	q.delivered = start.id.End
-	q.snapshots.taken(now, start.id.End, q.log.Size())
-	q.snapshots.votersFromSnapshot = start.id.End == 0 && len(start.voters) > 0
-	if err := q.restoreMachine(start); err != nil {
-		return err
+	q.core = raft.New(q.options.Local, voters, state, raft.Log{End: view.LogEndOffset, Epoch: max(walked.epoch, start.id.Epoch, 0)})
+	for _, v := range found.voters {
+		q.core.VotersAppended(v.offset, v.voters)
 	}
-	q.loader = metadata.NewLoader()
-	if len(start.values) > 0 {
-		if _, _, err := q.loader.LoadSnapshot(start.provenance(), start.each); err != nil {
-			return err
-		}
-	}
-	return q.batches(start.id.End, view.LogEndOffset, q.examine)
-}
-
-// meet makes log and snapshot fit together: a log that ends before the
-// snapshot holds nothing that the snapshot lacks, and one that begins after it
-// has lost what lies between.
-func (q *Quorum) meet(snapshot snapshotID) error {
-	view := q.log.View()
-	if view.LogStartOffset > snapshot.End {
-		return &DamagedError{File: q.dir, Reason: fmt.Sprintf(
-			"the log begins at offset %d, and no snapshot covers what is before it (the latest ends at %d)", view.LogStartOffset, snapshot.End)}
-	}
-	if view.LogEndOffset < snapshot.End {
-		return q.log.TruncateFullyAndStartAt(snapshot.End)
-	}
-	return nil
+	q.snapshots.votersFromSnapshot = start.id.End == 0 && len(start.voters) > 0 && len(found.voters) == 0
+	q.snapshots.taken(now, start.id.End)
+	q.snapshots.bytes = found.bytes
+	q.applied, q.delivered = view.LogEndOffset, view.LogEndOffset
 }
 
 func (q *Quorum) restoreMachine(start snapshot) error {
@@ -86,40 +116,50 @@ func (q *Quorum) restoreMachine(start snapshot) error {
 	return q.options.Machine.Restore(start.id.End, start.id.Epoch, start.timestampMs, records)
 }
 
-// examine looks at a batch that the log held at the start: what it says of the
-// quorum is learnt, and a record that this version cannot read refuses the start
-// before an election changes anything.
-func (q *Quorum) examine(batch record.Batch) error {
-	if batch.IsControl() {
-		return q.learnVoters(batch)
-	}
-	return eachRecord(batch, q.pool, func(r record.Record) error {
-		if _, _, err := schema.DecodeMetadata(r.Value); err != nil {
-			return fmt.Errorf("the metadata record at offset %d cannot be read: %w", r.Offset, err)
-		}
-		return nil
-	})
+// replayed is what the batches that the log held at the start brought.
+type replayed struct {
+	quorum *Quorum
+	from   protocol.Offset // what is before is in the snapshot
+	voters []votersAt
+	bytes  int64
 }
 
-// learnVoters takes the control records of KIP-853 from an appended batch; they
-// are effective before they are committed.
-func (q *Quorum) learnVoters(batch record.Batch) error {
-	return eachRecord(batch, q.pool, func(r record.Record) error {
-		kind, err := record.ParseControlKey(r.Key)
+type votersAt struct {
+	offset protocol.Offset
+	voters raft.VoterSet
+}
+
+func (r *replayed) visit(batch record.Batch) error {
+	if batch.BaseOffset() < r.from {
+		return nil
+	}
+	r.bytes += int64(batch.Size())
+	if batch.IsControl() {
+		if err := r.control(batch); err != nil {
+			return err
+		}
+	} else if err := r.quorum.applyToMachine(batch); err != nil {
+		return err
+	}
+	return r.quorum.applyToLoader(batch)
+}
+
+// control takes the control records of KIP-853; they are effective before they
+// are committed.
+func (r *replayed) control(batch record.Batch) error {
+	return eachRecord(batch, r.quorum.pool, func(one record.Record) error {
+		kind, err := record.ParseControlKey(one.Key)
 		if err != nil {
-			return fmt.Errorf("control record at offset %d of the metadata log: %w", r.Offset, err)
+			return fmt.Errorf("control record at offset %d of the metadata log: %w", one.Offset, err)
 		}
 		switch kind {
 		case record.ControlKRaftVersion:
-			control, err := record.ParseKRaftVersion(r.Value)
-			q.kraftVersion = control.KRaftVersion
+			control, err := record.ParseKRaftVersion(one.Value)
+			r.quorum.kraftVersion = control.KRaftVersion
 			return err
 		case record.ControlKRaftVoters:
-			control, err := record.ParseVoters(r.Value)
-			if err == nil {
-				q.core.VotersAppended(r.Offset, votersFromRecord(control))
-				q.snapshots.votersFromSnapshot = false
-			}
+			control, err := record.ParseVoters(one.Value)
+			r.voters = append(r.voters, votersAt{one.Offset, votersFromRecord(control)})
 			return err
 		}
 		return nil
@@ -251,7 +291,11 @@ func eachRecord(batch record.Batch, pool *compress.Pool, visit func(record.Recor
 	return nil
 }
 
-// noSpace tells a write that was taken back whole for want of space.
-func noSpace(err error) bool {
+// noSpace tells a failure for want of space after which everything is as it was.
+func (q *Quorum) noSpace(err error) bool {
+	var flush *flushError
+	if errors.As(err, &flush) || q.log.Failed() != nil {
+		return false
+	}
 	return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT)
 }

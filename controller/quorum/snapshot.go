@@ -51,7 +51,8 @@ func parseSnapshotName(name string) (id snapshotID, ok bool) {
 // snapshot is one read from disk.
 type snapshot struct {
 	id           snapshotID
-	timestampMs  int64 // of the last record it covers
+	name         string // of the file
+	timestampMs  int64  // of the last record it covers
 	values       [][]byte
 	voters       raft.VoterSet
 	kraftVersion int16
@@ -73,20 +74,38 @@ func (s *snapshot) each(yield func([]byte, error) bool) {
 type snapshotState struct {
 	lastEnd            protocol.Offset
 	lastTime           time.Time
-	lastLogBytes       int64
-	fresh              bool // something was appended since
-	votersFromSnapshot bool // the log itself does not hold the voter set yet
+	notBefore          time.Time // after an attempt that failed
+	bytes              int64     // appended since
+	votersFromSnapshot bool      // the log itself does not hold the voter set yet
 }
 
-func (s *snapshotState) taken(now time.Time, end protocol.Offset, logBytes int64) {
-	s.lastEnd, s.lastTime, s.lastLogBytes, s.fresh = end, now, logBytes, false
+func (s *snapshotState) taken(now time.Time, end protocol.Offset) {
+	*s = snapshotState{lastEnd: end, lastTime: now, votersFromSnapshot: s.votersFromSnapshot}
 }
 
-func (s *snapshotState) deadline(options Options) time.Time {
-	if options.SnapshotAge <= 0 || !s.fresh {
+// snapshotRetry is how long an attempt that found no space is not repeated.
+const snapshotRetry = 10 * time.Second
+
+// snapshotDeadline is when a snapshot is due, zero if none is: when enough was
+// appended, or anything at all a while ago.
+func (q *Quorum) snapshotDeadline() time.Time {
+	s := &q.snapshots
+	if !q.active || q.loader.InTransaction() || q.core.HighWatermark() <= s.lastEnd {
 		return time.Time{}
 	}
-	return s.lastTime.Add(options.SnapshotAge)
+	var due time.Time
+	switch {
+	case s.bytes >= q.options.SnapshotBytes:
+		due = s.lastTime
+	case q.options.SnapshotAge > 0:
+		due = s.lastTime.Add(q.options.SnapshotAge)
+	default:
+		return time.Time{}
+	}
+	if due.Before(s.notBefore) {
+		due = s.notBefore
+	}
+	return due
 }
 
 // latestSnapshot reads the newest snapshot, or what the format left, or gives
@@ -96,14 +115,23 @@ func (q *Quorum) latestSnapshot() (snapshot, error) {
 	if err != nil {
 		return snapshot{}, err
 	}
+	found := snapshot{timestampMs: record.NoTimestamp}
 	if len(ids) > 0 {
-		return q.readSnapshot(path.Join(q.dir, ids[len(ids)-1].file()), ids[len(ids)-1])
+		latest := ids[len(ids)-1]
+		found, err = q.readSnapshot(path.Join(q.dir, latest.file()), latest)
+		if err != nil || latest.End > 0 || len(found.values) > 0 {
+			return found, err
+		}
 	}
+	// Formats of before 4.x wrote the first records beside the log, also where a
+	// snapshot holds the voters (3.9).
 	name := path.Join(q.options.Dir, bootstrapFile)
 	if _, err := q.options.Env.FS.Stat(name); errors.Is(err, fs.ErrNotExist) {
-		return snapshot{timestampMs: record.NoTimestamp}, nil
+		return found, nil
 	}
-	return q.readSnapshot(name, snapshotID{})
+	bootstrap, err := q.readSnapshot(name, snapshotID{})
+	bootstrap.voters, bootstrap.kraftVersion = found.voters, found.kraftVersion
+	return bootstrap, err
 }
 
 func listSnapshots(fsys vfs.FS, dir string) ([]snapshotID, error) {
@@ -124,12 +152,12 @@ func listSnapshots(fsys vfs.FS, dir string) ([]snapshotID, error) {
 // readSnapshot reads a whole snapshot. It is written, made durable and renamed
 // before anything relies on it, so whatever does not read is damage.
 func (q *Quorum) readSnapshot(name string, id snapshotID) (snapshot, error) {
-	s := snapshot{id: id, timestampMs: record.NoTimestamp}
+	s := snapshot{id: id, name: name, timestampMs: record.NoTimestamp}
 	content, err := vfs.ReadFile(q.options.Env.FS, name)
 	if err != nil {
 		return s, err
 	}
-	ended := false
+	ended, next := false, protocol.Offset(0)
 	rest := content
 	for len(rest) > 0 {
 		position := int64(len(content) - len(rest))
@@ -137,16 +165,20 @@ func (q *Quorum) readSnapshot(name string, id snapshotID) (snapshot, error) {
 		if err == nil {
 			err = batch.CheckCRC()
 		}
-		if err == nil && ended {
+		switch {
+		case err != nil:
+		case ended:
 			err = errors.New("something follows the footer")
-		}
-		if err == nil {
+		case batch.BaseOffset() != next || batch.PartitionLeaderEpoch() != id.Epoch:
+			err = fmt.Errorf("a batch of offset %d and leader epoch %d stands where offset %d and epoch %d are due",
+				batch.BaseOffset(), batch.PartitionLeaderEpoch(), next, id.Epoch)
+		default:
 			ended, err = q.readSnapshotBatch(&s, batch)
 		}
 		if err != nil {
 			return s, &DamagedError{File: name, Position: position, Reason: err.Error()}
 		}
-		rest = after
+		next, rest = batch.NextOffset(), after
 	}
 	// A bootstrap.checkpoint of older versions is a bare list of batches.
 	if !ended && path.Base(name) != bootstrapFile {
@@ -187,28 +219,33 @@ func (q *Quorum) readSnapshotBatch(s *snapshot, batch record.Batch) (ended bool,
 }
 
 // maintain takes a snapshot when one is due and drops what the retention no
-// longer keeps.
+// longer keeps. An error means that the directory cannot be written to.
 func (q *Quorum) maintain(now time.Time) error {
+	if due := q.snapshotDeadline(); !due.IsZero() && !now.Before(due) {
+		err := q.takeSnapshot(now)
+		if err == nil {
+			err = q.clean(now)
+		}
+		if q.noSpace(err) {
+			q.options.Logger.Error("no space for a metadata snapshot", "error", err, "retryIn", snapshotRetry)
+			q.snapshots.notBefore = now.Add(snapshotRetry)
+			err = nil
+		}
+		if err != nil {
+			return fmt.Errorf("metadata snapshot: %w", err)
+		}
+	}
 	if !q.active {
 		return nil
 	}
-	view := q.log.View()
-	q.snapshots.fresh = view.LogEndOffset > q.snapshots.lastEnd
-	byBytes := q.log.Size()-q.snapshots.lastLogBytes >= q.options.SnapshotBytes
-	byAge := q.options.SnapshotAge > 0 && !now.Before(q.snapshots.lastTime.Add(q.options.SnapshotAge))
-	if q.snapshots.fresh && (byBytes || byAge) && !q.loader.InTransaction() {
-		if err := q.takeSnapshot(now); err != nil {
-			return fmt.Errorf("metadata snapshot: %w", err)
-		}
-		if err := q.clean(now); err != nil {
-			return fmt.Errorf("metadata retention: %w", err)
-		}
+	if err := q.log.Maintain(now).Err; err != nil && !q.noSpace(err) {
+		return fmt.Errorf("metadata log: %w", err)
 	}
-	return q.log.Maintain(now).Err
+	return nil
 }
 
-// takeSnapshot writes the committed Image. A failure costs nothing but the
-// attempt: the next one is due at once, with the log still whole.
+// takeSnapshot writes the committed Image. For want of space nothing is lost but
+// the attempt: the log is still whole.
 func (q *Quorum) takeSnapshot(now time.Time) error {
 	image := q.loader.Image()
 	provenance := image.Provenance()
@@ -220,7 +257,7 @@ func (q *Quorum) takeSnapshot(now time.Time) error {
 	if err := vfs.WriteFileAtomic(q.options.Env.FS, path.Join(q.dir, id.file()), content.Bytes()); err != nil {
 		return err
 	}
-	q.snapshots.taken(now, id.End, q.log.Size())
+	q.snapshots.taken(now, id.End)
 	q.options.Logger.Info("metadata snapshot written", "file", id.file(), "bytes", content.Len())
 	return nil
 }
@@ -273,21 +310,16 @@ func (q *Quorum) snapshotBatches(now time.Time, id snapshotID, image *metadata.I
 }
 
 // clean removes the oldest snapshots that the retention no longer keeps, never
-// the newest, and then the log below the oldest that stays.
+// the newest, and then the log below the oldest that stays (KafkaMetadataLog).
 func (q *Quorum) clean(now time.Time) error {
 	ids, err := listSnapshots(q.options.Env.FS, q.dir)
 	if err != nil {
 		return err
 	}
 	for len(ids) > 1 {
-		entry, err := q.options.Env.FS.Stat(path.Join(q.dir, ids[0].file()))
-		if err != nil {
+		breach, err := q.beyondRetention(now, ids)
+		if err != nil || !breach {
 			return err
-		}
-		tooOld := q.options.RetentionAge >= 0 && now.Sub(entry.Modified) > q.options.RetentionAge
-		tooMuch := q.options.RetentionBytes >= 0 && q.log.Size() > q.options.RetentionBytes
-		if !tooOld && !tooMuch {
-			break
 		}
 		// The log is cut first: should the node die in between, the snapshot is
 		// merely old.
@@ -303,4 +335,44 @@ func (q *Quorum) clean(now time.Time) error {
 		ids = ids[1:]
 	}
 	return nil
+}
+
+// beyondRetention tells whether the oldest snapshot is too old, or log and
+// snapshots together are too large.
+func (q *Quorum) beyondRetention(now time.Time, ids []snapshotID) (bool, error) {
+	total := q.log.Size()
+	for _, id := range ids {
+		entry, err := q.options.Env.FS.Stat(path.Join(q.dir, id.file()))
+		if err != nil {
+			return false, err
+		}
+		total += entry.Size
+	}
+	if q.options.RetentionBytes >= 0 && total > q.options.RetentionBytes {
+		return true, nil
+	}
+	if q.options.RetentionAge < 0 {
+		return false, nil
+	}
+	oldest, err := q.readSnapshot(path.Join(q.dir, ids[0].file()), ids[0])
+	if err != nil {
+		return false, err
+	}
+	return now.UnixMilli()-oldest.timestampMs > q.options.RetentionAge.Milliseconds(), nil
+}
+
+// tidy removes what an interrupted snapshot left, ours or Kafka's. It is no
+// matter if that fails.
+func (q *Quorum) tidy() {
+	entries, err := q.options.Env.FS.ReadDir(q.dir)
+	for _, entry := range entries {
+		for _, suffix := range []string{vfs.TempSuffix, ".part", ".deleted"} {
+			if strings.HasSuffix(entry.Name, snapshotSuffix+suffix) {
+				err = errors.Join(err, q.options.Env.FS.Remove(path.Join(q.dir, entry.Name)))
+			}
+		}
+	}
+	if err != nil {
+		q.options.Logger.Warn("left-over metadata snapshots cannot be removed", "error", err)
+	}
 }

@@ -20,6 +20,7 @@ type submission struct {
 	now    time.Time
 	decide func(turn machine.Turn) (machine.Result, error)
 	done   func(reply any, err error) // nil for duties
+	alone  bool                       // a duty that writes by itself: nothing may be pending
 }
 
 type answer struct {
@@ -83,39 +84,37 @@ func (q *Quorum) step(group []submission) {
 	q.publishStatus()
 }
 
-// stepBatch decides as many submissions as share one batch, commits it and
-// answers them. It tells how many they were.
+// stepBatch decides as many submissions as are committed together, commits them
+// and answers them. It tells how many they were.
 func (q *Quorum) stepBatch(group []submission) (taken int) {
 	var (
 		now     = group[0].now
-		base    = q.log.View().LogEndOffset
-		records []machine.Record
-		size    int
+		pending units
 		answers []answer
 	)
 	for _, s := range group {
+		if s.alone && taken > 0 {
+			break
+		}
 		taken++
-		result, err := s.decide(machine.Turn{Now: s.now, Next: base + protocol.Offset(len(records))})
+		base := q.log.View().LogEndOffset + protocol.Offset(len(pending.records))
+		result, err := s.decide(machine.Turn{Now: s.now, Next: base})
 		answers = append(answers, answer{s, result.Reply, err})
-		if err != nil || len(result.Records) == 0 {
-			continue
+		if err == nil && len(result.Records) > 0 {
+			if err := q.options.Machine.Apply(base, q.core.Epoch(), now.UnixMilli(), result.Records); err != nil {
+				panic(fmt.Sprintf("quorum: the controller cannot apply what it decided: %v", err))
+			}
+			pending.add(result)
+			q.applied = base + protocol.Offset(len(result.Records))
 		}
-		offset := base + protocol.Offset(len(records))
-		if err := q.options.Machine.Apply(offset, q.core.Epoch(), now.UnixMilli(), result.Records); err != nil {
-			panic(fmt.Sprintf("quorum: the controller cannot apply what it decided: %v", err))
-		}
-		records = append(records, result.Records...)
-		q.applied = base + protocol.Offset(len(records))
-		if size += sizeOf(result.Records); size >= maxGroupBytes {
+		if s.alone || pending.size >= maxGroupBytes {
 			break
 		}
 	}
-	if len(records) > 0 {
-		if err := q.commit(now, records); err != nil {
-			q.fail(now, err)
-			for i := range answers {
-				answers[i].reply, answers[i].err = nil, protocol.NotController.Err()
-			}
+	if err := q.commit(now, pending); err != nil {
+		q.fail(now, err)
+		for i := range answers {
+			answers[i].reply, answers[i].err = nil, protocol.NotController.Err()
 		}
 	}
 	for _, a := range answers {
@@ -128,6 +127,26 @@ func (q *Quorum) stepBatch(group []submission) (taken int) {
 	return taken
 }
 
+// units are records that are to be committed, and where they may be divided into
+// batches.
+type units struct {
+	records []machine.Record
+	ends    []int // of atomic units, ascending; the last is len(records)
+	size    int   // bytes
+}
+
+func (u *units) add(result machine.Result) {
+	if result.Divisible {
+		for i := range result.Records {
+			u.ends = append(u.ends, len(u.records)+i+1)
+		}
+	} else {
+		u.ends = append(u.ends, len(u.records)+len(result.Records))
+	}
+	u.records = append(u.records, result.Records...)
+	u.size += sizeOf(result.Records)
+}
+
 func sizeOf(records []machine.Record) (bytes int) {
 	for _, r := range records {
 		bytes += len(r.Key) + len(r.Value) + 16
@@ -135,18 +154,39 @@ func sizeOf(records []machine.Record) (bytes int) {
 	return bytes
 }
 
-// commit appends records as one batch, makes it durable and, as the high
-// watermark passes, delivers it.
-func (q *Quorum) commit(now time.Time, records []machine.Record) error {
-	options := record.PlainOptions()
-	builder := record.NewBuilder(options)
-	for _, r := range records {
-		builder.Append(now.UnixMilli(), r.Key, r.Value, nil)
+// commit appends records as one batch, or several where one would be too large,
+// makes each durable and, as the high watermark passes, delivers them.
+func (q *Quorum) commit(now time.Time, pending units) error {
+	from, size := 0, 0
+	for i, end := range pending.ends {
+		begin := from
+		if i > 0 {
+			begin = pending.ends[i-1]
+		}
+		unit := sizeOf(pending.records[begin:end])
+		if size > 0 && size+unit > maxGroupBytes {
+			if err := q.appendRecords(now, pending.records[from:begin]); err != nil {
+				return err
+			}
+			from, size = begin, 0
+		}
+		size += unit
 	}
-	if err := q.append(now, builder.Build(q.pool)); err != nil {
+	if size == 0 {
+		return nil
+	}
+	if err := q.appendRecords(now, pending.records[from:]); err != nil {
 		return err
 	}
 	return q.advance(now)
+}
+
+func (q *Quorum) appendRecords(now time.Time, records []machine.Record) error {
+	builder := record.NewBuilder(record.PlainOptions())
+	for _, r := range records {
+		builder.Append(now.UnixMilli(), r.Key, r.Value, nil)
+	}
+	return q.append(now, builder.Build(q.pool))
 }
 
 // append writes one batch at the end and makes it durable: the next one begins
@@ -161,8 +201,17 @@ func (q *Quorum) append(now time.Time, batch record.Batch) error {
 	if entry.Err != nil {
 		return entry.Err
 	}
-	return q.log.Flush(now)
+	q.snapshots.bytes += int64(batch.Size())
+	if err := q.log.Flush(now); err != nil {
+		return &flushError{err} // even for want of space: what is on the disk is not known
+	}
+	return nil
 }
+
+// flushError is an fsync that failed. It is never retried over.
+type flushError struct{ error }
+
+func (e *flushError) Unwrap() error { return e.error }
 
 // advance tells the core how far the log is and delivers what that commits.
 func (q *Quorum) advance(now time.Time) error {
@@ -177,8 +226,9 @@ func (q *Quorum) advance(now time.Time) error {
 
 // Tick does what time demands of the core, the machine, the log and snapshots.
 func (q *Quorum) Tick(now time.Time) {
-	q.submit(submission{now: now, decide: func(turn machine.Turn) (machine.Result, error) {
-		return machine.Result{}, q.tick(turn.Now)
+	q.submit(submission{now: now, alone: true, decide: func(turn machine.Turn) (machine.Result, error) {
+		q.tick(turn.Now)
+		return machine.Result{}, nil
 	}})
 	q.submit(submission{now: now, decide: func(turn machine.Turn) (machine.Result, error) {
 		if !q.active {
@@ -188,17 +238,19 @@ func (q *Quorum) Tick(now time.Time) {
 	}})
 }
 
-func (q *Quorum) tick(now time.Time) error {
+func (q *Quorum) tick(now time.Time) {
 	if q.fatal != nil {
-		return nil
+		return
 	}
 	if effects := q.core.Tick(now); effects.Persist != nil {
 		if err := q.takeOffice(now, effects); err != nil {
 			q.fail(now, err)
-			return err
+			return
 		}
 	}
-	return q.maintain(now)
+	if err := q.maintain(now); err != nil {
+		q.fail(now, err)
+	}
 }
 
 // NextDeadline tells when Tick has something to do; zero for never.
@@ -248,14 +300,16 @@ func (q *Quorum) activate(now time.Time) error {
 		return err
 	}
 	q.applied = base + protocol.Offset(len(result.Records))
-	return q.commit(now, result.Records)
+	var pending units
+	pending.add(result)
+	return q.commit(now, pending)
 }
 
 // fail ends what cannot be made good. With the log written as it was before
 // (no space left), the machine is loaded anew and goes on; else the node stops.
 func (q *Quorum) fail(now time.Time, cause error) {
 	q.options.Logger.Error("metadata log write failed", "error", cause)
-	if q.active && noSpace(cause) {
+	if q.active && q.noSpace(cause) {
 		q.active = false
 		q.options.Machine.Resign()
 		if err := q.reload(now); err == nil {
