@@ -16,6 +16,18 @@
 //     Restore with what the log holds, replays, and answers everything that
 //     was pending with a retriable code.
 //
+// A request whose answer must wait for other requests (a member that joins a
+// group waits for the others) is parked: its Reply is Parked with a token, and
+// a later Result, of another request or of a Tick, has the effect Respond with
+// that token. The shell keeps token → callback from the moment Handle returns
+// Parked, whether or not that Result's records are committed yet; it holds a
+// Respond as it holds the Reply of the Result that it came with. Each token is
+// answered exactly once: by one Respond, never in the Result that parked it, or
+// by the shell, with a retriable code, when it calls Restore or Resign, after
+// which the machine knows the token no more. Tokens are never used twice by one
+// machine. A client that went away is not told to the machine: its answer has
+// nowhere to go, that is all.
+//
 // A machine has no lock, goroutine, clock or I/O. It must be right if its
 // volatile state vanishes at any moment.
 package machine

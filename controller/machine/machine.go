@@ -14,12 +14,24 @@ type Record struct {
 // Result is what a machine decides.
 type Result struct {
 	Records []Record // appended as one atomic unit, unless Divisible; none: nothing durable changes
-	Reply   any      // held until Records are committed
+	Reply   any      // held until Records are committed; Parked: nobody is answered yet
 	Effects []any    // for the shell, held likewise; each shell names the kinds it knows
 	// Divisible says that Records may be many and need not be atomic: the shell
 	// may append them as several units, and any prefix of them is a state that
 	// the machine can go on from.
 	Divisible bool
+}
+
+// Token names a parked request within one machine.
+type Token uint64
+
+// Parked is the Reply of a request that is answered later, by a Respond.
+type Parked struct{ Token Token }
+
+// Respond is an effect: the answer to the request that was parked as Token.
+type Respond struct {
+	Token Token
+	Reply any
 }
 
 // Turn is when and where a decision is made.

@@ -1,0 +1,58 @@
+// Package group is the core of the group coordinator: it decides what requests
+// of consumers and administrators about groups and their offsets turn into, as
+// records of one partition of __consumer_offsets, which holds many groups.
+//
+// It is a machine.Machine. Handle takes a Request (a message of the protocol and
+// who sent it) or a TopicsDeleted; the reply is a kmsg.Response of the request's
+// version, or machine.Parked for a JoinGroup or SyncGroup that waits for other
+// members, answered later by a machine.Respond. Every other request is answered
+// at once. There is no other effect.
+//
+// It is not the authorizer, and does not know which partition a group belongs
+// to, which topics exist or what their ids are: the api package has looked all
+// that up, and the shell (controller/shard) has chosen the partition, splits
+// requests that name groups of several partitions and merges the answers. It
+// has no lock, goroutine, clock or I/O. Log compaction is the log's affair.
+//
+// # What is durable
+//
+// Only Apply changes what is durable; everything else may vanish at any moment
+// (a failover, a failed append) and members find their way back by the errors
+// that the protocol has for it.
+//
+//	state                                                  made durable by
+//	committed offset, its leader epoch, metadata, times     OffsetCommit (a null value: deleted)
+//	a group that only commits (no protocol type)            its OffsetCommit records
+//	classic group: generation, protocol, leader,            GroupMetadata: when the leader's
+//	  members with subscription and assignment, when          SyncGroup ends a rebalance, when the
+//	  it became Empty                                         group becomes Empty, when a static
+//	                                                          member gets a new member id, and when
+//	                                                          a JoinGroup makes a new group
+//	state while rebalancing, the generation of a rebalance  nothing
+//	  that no SyncGroup has ended, members that joined it,
+//	  their protocols other than the selected one
+//	member ids given out and not yet used (KIP-394)         nothing
+//	session, join and sync deadlines, parked requests       nothing
+//
+// After the volatile part vanished a group stands where its last GroupMetadata
+// record left it: Stable with its members, each with a whole session to show
+// up, or Empty. A member that knows of a later generation is told
+// ILLEGAL_GENERATION or UNKNOWN_MEMBER_ID and joins again.
+//
+// A decision changes the volatile part at once, as if its records were committed
+// already: the shell holds all replies until they are, and drops the whole state
+// if they never will be.
+//
+// # Invariants
+//
+//   - A generation only rises, and what was handed out under one generation is
+//     accepted under no other: requests with another generation are refused.
+//   - A member id is of one member; an instance id names one member id at a time.
+//   - A parked request is answered exactly once.
+//   - A committed offset changes by a commit, a deletion, its expiry or the
+//     deletion of its topic, and by nothing else.
+//   - What reaches a record, reply or effect never depends on the order of a map.
+//
+// Start reading at coordinator.go, then group.go and classic.go (the state);
+// after that one file an API.
+package group
