@@ -93,7 +93,7 @@ func (l *Log) repair(m *Maintenance) error {
 			continue
 		}
 		l.logger.Warn("an index is damaged and is rebuilt", "partition", l.tp.String(), "file", s.LogName())
-		w, err := s.Rebuild(segment.NoCheck, nil)
+		w, err := s.Rebuild(segment.Trusting, nil)
 		if err != nil {
 			return err
 		}

@@ -170,7 +170,7 @@ func (o *opening) finishSwap(swaps []vfs.Entry, leastCleaned protocol.Offset) er
 func (o *opening) endOfSwap(base protocol.Offset, size int64) (protocol.Offset, error) {
 	s := segment.OpenSwap(o.env.Files, o.dir, base, size)
 	defer s.Close()
-	w, err := s.Rebuild(segment.NoCheck, nil)
+	w, err := s.Rebuild(segment.Trusting, nil)
 	if err == nil && w.Damage != nil {
 		err = o.damaged(s, w.Damage.Position, "%s", w.Damage.Reason)
 	}

@@ -100,10 +100,10 @@ type Recovery struct {
 	CutAt            protocol.Offset // the end of the log after a cut, else -1
 	SegmentsRemoved  int             // segments beyond a hole, or beyond the cut
 	IndexesRebuilt   int             // .index, .timeindex or .txnindex files written anew
-	SnapshotsDropped int             // damaged or stray .snapshot files removed
+	SnapshotsDropped int             // damaged .snapshot files removed
 	EpochsRebuilt    bool            // leader-epoch-checkpoint made anew
 	TopicIDLost      bool            // partition.metadata cannot be read; see SetTopicID
-	StrayFiles       int             // .deleted, .cleaned, .swap and .tmp files and orphaned indexes dealt with
+	StrayFiles       int             // .deleted, .cleaned, .swap and .tmp files, orphaned indexes and snapshots dealt with
 }
 
 // NoteWorthy tells whether anything had to be repaired.

@@ -47,38 +47,76 @@ func (o *opening) recoverSegments() error {
 	return nil
 }
 
-// checkSealed looks at the files of a segment whose records are not doubted.
+// checkSealed looks at the files of a segment whose records are not doubted. After a power cut it makes sure that
+// the segment ends where the next one begins.
 func (o *opening) checkSealed(i int) error {
-	s, present := o.segments[i], o.present[i]
-	sane, err := s.Sane(present, o.state.Trust == OtherBoot)
-	if err != nil {
-		return o.asDamage(s, err)
+	s, next := o.segments[i], o.segments[i+1].Base()
+	sane, end, err := s.Sane(o.present[i]), next, error(nil)
+	if sane && o.state.Trust == OtherBoot {
+		end, err = s.Verify()
+		sane = !errors.Is(err, segment.ErrIndex)
 	}
 	if !sane {
-		if err := o.rebuildSealed(s); err != nil {
-			return err
+		end, err = o.rebuildSealed(s)
+		if o.state.Trust != OtherBoot {
+			end = next
 		}
 	}
-	if err := o.checkTxns(i, o.segments[i+1].Base()); err != nil || o.state.Trust != OtherBoot {
-		return err
+	if err != nil {
+		return asDamage(s, err)
 	}
-	return o.checkJoin(i)
+	if end != next {
+		if gap, err := o.mayHaveGap(i, end, next); err != nil {
+			return err
+		} else if !gap {
+			return o.damaged(s, s.Size(), "its records end at offset %d, but the next segment begins at %d", end, next)
+		}
+	}
+	return o.checkTxns(i, next)
 }
 
-// checkJoin makes sure that a segment whose records were durable ends where the next one begins.
-func (o *opening) checkJoin(i int) error {
-	s, next := o.segments[i], o.segments[i+1].Base()
-	end, err := s.End()
+// rebuildSealed makes the indexes of a segment anew, and finds its end.
+func (o *opening) rebuildSealed(s *segment.Segment) (protocol.Offset, error) {
+	w, err := s.Rebuild(segment.Trusting, nil)
 	if err != nil {
-		return o.asDamage(s, err)
+		return 0, err
 	}
-	if end == next {
-		return nil
+	if w.Damage != nil {
+		return 0, w.Damage
 	}
-	if gap, err := o.mayHaveGap(i, end, next); gap || err != nil {
+	o.report.IndexesRebuilt++
+	o.report.BatchesScanned += w.Batches
+	return w.Next, sealDurably(s)
+}
+
+// sealDurably completes the indexes of a segment that lies below the recovery point, where no Flush comes by.
+func sealDurably(s *segment.Segment) error {
+	if err := s.Seal(); err != nil {
 		return err
 	}
-	return o.damaged(s, s.Size(), "its records end at offset %d, but the next segment begins at %d", end, next)
+	return s.SyncIndexes()
+}
+
+// asDamage names the file of a *segment.Damage.
+func asDamage(s *segment.Segment, err error) error {
+	var damage *segment.Damage
+	if errors.As(err, &damage) {
+		return &DamagedError{File: s.LogName(), Position: damage.Position, Reason: damage.Reason}
+	}
+	return err
+}
+
+// checkTxns looks at a .txnindex; a damaged one is compared with the batches later.
+func (o *opening) checkTxns(i int, next protocol.Offset) error {
+	if o.present[i].TxnIndex < 0 {
+		return nil
+	}
+	_, err := o.segments[i].ReadTxnIndex(next)
+	if errors.Is(err, segment.ErrTxnIndex) {
+		o.txnsFrom = min(o.txnsFrom, o.segments[i].Base())
+		return nil
+	}
+	return err
 }
 
 // mayHaveGap tells whether offsets may be missing after a segment: compaction leaves gaps. A topic may have been
@@ -101,62 +139,22 @@ func (o *opening) mayHaveGap(i int, end, next protocol.Offset) (bool, error) {
 	return sparse, err
 }
 
-func (o *opening) rebuildSealed(s *segment.Segment) error {
-	w, err := s.Rebuild(segment.NoCheck, nil)
-	if err != nil {
-		return err
-	}
-	if w.Damage != nil {
-		return o.damaged(s, w.Damage.Position, "%s", w.Damage.Reason)
-	}
-	o.report.IndexesRebuilt++
-	o.report.BatchesScanned += w.Batches
-	return sealDurably(s)
-}
-
-// sealDurably completes the indexes of a segment that lies below the recovery point, where no Flush comes by.
-func sealDurably(s *segment.Segment) error {
-	if err := s.Seal(); err != nil {
-		return err
-	}
-	return s.SyncIndexes()
-}
-
-func (o *opening) asDamage(s *segment.Segment, err error) error {
-	var damage *segment.Damage
-	if errors.As(err, &damage) {
-		return o.damaged(s, damage.Position, "%s", damage.Reason)
-	}
-	return err
-}
-
-// checkTxns looks at a .txnindex; a damaged one is compared with the batches later.
-func (o *opening) checkTxns(i int, next protocol.Offset) error {
-	if o.present[i].TxnIndex < 0 {
-		return nil
-	}
-	_, err := o.segments[i].ReadTxnIndex(next)
-	if errors.Is(err, segment.ErrTxnIndex) {
-		o.txnsFrom = min(o.txnsFrom, o.segments[i].Base())
-		return nil
-	}
-	return err
-}
-
 // walkSegment walks the batches of a segment that are in doubt.
 func (o *opening) walkSegment(i int) (segment.Walked, error) {
 	s := o.segments[i]
-	checkFrom := o.state.RecoveryPoint
+	doubt := segment.Doubt{From: o.state.RecoveryPoint, Dense: !o.opts.Load().Compact}
 	switch o.state.Trust {
 	case Clean:
-		checkFrom = segment.NoCheck
+		doubt = segment.Trusting
 	case SameBoot:
-		checkFrom = 0
+		doubt = segment.Doubt{} // a write may be unfinished, but nothing is lost
 	}
 	before := o.seen
 	if o.state.Trust != OtherBoot {
-		w, err := s.Resume(o.present[i], checkFrom, o.see)
-		if err == nil && (w.Damage == nil || w.Batches > 0) {
+		w, err := s.Resume(o.present[i], doubt, o.see)
+		if o.state.Trust == Clean && w.Next > o.state.RecoveryPoint && o.state.RecoveryPoint > 0 {
+			doubt = segment.Doubt{From: o.state.RecoveryPoint} // a clean stop leaves them equal
+		} else if err == nil && (w.Damage == nil || w.Batches > 0) {
 			o.count(w)
 			o.resumed = true
 			return w, nil
@@ -172,7 +170,7 @@ func (o *opening) walkSegment(i int) (segment.Walked, error) {
 	if o.state.Trust == OtherBoot {
 		o.seenFrom = min(o.seenFrom, s.Base())
 	}
-	w, err := s.Rebuild(checkFrom, o.see)
+	w, err := s.Rebuild(doubt, o.see)
 	o.count(w)
 	o.report.SegmentsScanned++
 	return w, err

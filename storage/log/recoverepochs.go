@@ -55,24 +55,39 @@ func (o *opening) withSeen(epochs []EpochStart) []EpochStart {
 	return epochs
 }
 
-// epochsContradict looks at the batch where each epoch begins: it must be of that epoch, and the first of it.
+// epochsContradict looks at the batches on both sides of each epoch's beginning: it must be the first of its epoch, and
+// the one before it be of the epoch before.
 func (o *opening) epochsContradict(epochs []EpochStart) (bool, error) {
+	if len(epochs) > 0 && epochs[0].Start > o.logStart || len(epochs) == 0 && o.end > o.logStart {
+		return true, nil
+	}
 	for i, e := range epochs {
 		if e.Start < o.logStart || e.Start >= o.seenFrom {
 			continue
 		}
-		at := max(holding(o.segments, e.Start), 0)
-		wrong := false
-		err := o.segments[at].Batches(e.Start, o.segments[at].Size(), func(b segment.Batch) error {
-			within := b.Header.BaseOffset() < e.Start && (i > 0 || e.Start > o.logStart)
-			wrong = b.Header.PartitionLeaderEpoch() != e.Epoch || within
-			return segment.ErrStop
-		})
-		if wrong || err != nil {
-			return wrong, o.asDamage(o.segments[at], err)
+		base, epoch, err := o.batchAt(e.Start)
+		if err != nil || epoch != e.Epoch || base < e.Start && e.Start > o.logStart {
+			return true, err
+		}
+		if i == 0 || e.Start <= o.segments[0].Base() {
+			continue
+		}
+		if _, before, err := o.batchAt(e.Start - 1); err != nil || before != epochs[i-1].Epoch {
+			return true, err
 		}
 	}
 	return false, nil
+}
+
+// batchAt tells base offset and leader epoch of the batch that holds an offset.
+func (o *opening) batchAt(offset protocol.Offset) (protocol.Offset, protocol.LeaderEpoch, error) {
+	base, epoch := protocol.NoOffset, protocol.NoLeaderEpoch
+	s := o.segments[max(holding(o.segments, offset), 0)]
+	err := s.Batches(offset, s.Size(), func(b segment.Batch) error {
+		base, epoch = b.Header.BaseOffset(), b.Header.PartitionLeaderEpoch()
+		return segment.ErrStop
+	})
+	return base, epoch, asDamage(s, err)
 }
 
 // epochsOfBatches walks all batches.
@@ -80,7 +95,7 @@ func (o *opening) epochsOfBatches() ([]EpochStart, error) {
 	o.seen = nil
 	for _, s := range o.segments {
 		if err := s.Batches(s.Base(), s.Size(), o.see); err != nil {
-			return nil, o.asDamage(s, err)
+			return nil, asDamage(s, err)
 		}
 	}
 	return o.withSeenFrom(protocol.Offset(0)), nil

@@ -65,7 +65,7 @@ func (o *opening) sortSnapshots() error {
 			o.snapshots = append(o.snapshots, at)
 			continue
 		}
-		o.report.SnapshotsDropped++
+		o.report.StrayFiles++
 		if err := o.removeSnapshot(at); err != nil {
 			return err
 		}
@@ -159,7 +159,7 @@ func (r *replay) run() error {
 		r.aborted = r.aborted[:0]
 		err := s.Batches(start, s.Size(), func(b segment.Batch) error { return r.apply(s, b) })
 		if err != nil {
-			return err
+			return asDamage(s, err)
 		}
 		if s.Base() >= r.txnsFrom && s.Base() >= r.from {
 			if err := r.compareTxns(s); err != nil {
@@ -223,6 +223,9 @@ func readMarker(s *segment.Segment, b segment.Batch) (record.Batch, *producer.Ma
 	batch, err := s.Load(b)
 	if err != nil {
 		return nil, nil, err
+	}
+	if err := batch.CheckCRC(); err != nil {
+		return nil, nil, &segment.Damage{Position: b.Position, Reason: err.Error()} // consumers would wait for it for ever
 	}
 	marker, err := producer.ReadMarker(batch)
 	if err != nil {

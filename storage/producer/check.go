@@ -6,6 +6,7 @@ import (
 	"math"
 
 	"ottla/protocol"
+	"ottla/protocol/compress"
 	"ottla/protocol/record"
 )
 
@@ -128,6 +129,9 @@ var ErrMarker = fmt.Errorf("%w: it is no end of a transaction", record.ErrCorrup
 // ReadMarker reads the marker out of a control batch (EndTxnMarker.json, ControlRecordType). Markers are never
 // compressed.
 func ReadMarker(b record.Batch) (Marker, error) {
+	if b.Codec() != compress.None {
+		return Marker{}, ErrMarker
+	}
 	for r, err := range record.Records(b, nil, len(b)) {
 		if err != nil {
 			return Marker{}, err

@@ -47,7 +47,7 @@ func (s *Segment) read(from protocol.Offset, maxBytes int64, bound protocol.Offs
 	if err != nil {
 		return Found{}, err
 	}
-	start := first.Position
+	start, afterFirst := first.Position, first.Header.NextOffset()
 	found := Found{FirstBase: first.Header.BaseOffset(), Next: protocol.NoOffset}
 	if bound != protocol.NoOffset && first.Header.LastOffset() >= bound {
 		found.Next = found.FirstBase
@@ -59,10 +59,16 @@ func (s *Segment) read(from protocol.Offset, maxBytes int64, bound protocol.Offs
 			return Found{}, err
 		}
 	}
-	if end-start > maxBytes {
-		if end, found.Next, err = s.trim(c, start, firstEnd, start+maxBytes, limit, atLeastOne); err != nil {
+	switch {
+	case end-start <= maxBytes:
+	case start+maxBytes >= firstEnd:
+		if end, found.Next, err = s.trim(c, start, start+maxBytes, limit); err != nil {
 			return Found{}, err
 		}
+	case atLeastOne:
+		end, found.Next = firstEnd, afterFirst
+	default:
+		end, found.Next = start, found.FirstBase
 	}
 	if end > start {
 		found.Region = wire.Region{Source: s.log, Position: start, Length: end - start, Generation: generation}
@@ -117,23 +123,20 @@ func (s *Segment) seekFrom(c *cursor, hint OffsetEntry, offset protocol.Offset) 
 	}
 }
 
-// trim finds the last batch boundary that is not beyond target, but after the first batch if atLeastOne.
-func (s *Segment) trim(c *cursor, start, firstEnd, target, limit int64, atLeastOne bool) (int64, protocol.Offset, error) {
-	if target < firstEnd {
-		if !atLeastOne {
-			target = start
-		} else {
-			target = firstEnd
-		}
-	}
-	from := start
+// trim finds the last batch boundary that is not beyond target. Where the .log is damaged on the way, it is the last one
+// before the damage.
+func (s *Segment) trim(c *cursor, start, target, limit int64) (int64, protocol.Offset, error) {
 	if hint, err := s.floorPosition(target); err == nil && hint.Position > start {
-		from = hint.Position
-	}
-	end, next, err := s.boundary(c, from, target, limit)
-	if isDamage(err) && from > start {
+		end, next, err := s.boundary(c, hint.Position, target, limit)
+		if !isDamage(err) {
+			return end, next, err
+		}
 		s.damaged.Store(true)
-		end, next, err = s.boundary(c, start, target, limit)
+	}
+	end, next, err := s.boundary(c, start, target, limit)
+	var damage *Damage
+	if errors.As(err, &damage) && damage.Position > start {
+		return damage.Position, c.next, nil
 	}
 	return end, next, s.explain(err)
 }

@@ -23,39 +23,51 @@ type Walked struct {
 // ErrIndex says that an index cannot be what was written for the .log; Rebuild makes a new one.
 var ErrIndex = errors.New("an index of the segment is damaged")
 
-// Sane looks at the index files of a sealed segment from outside: they are there, and hold whole entries; with deep it
-// also looks at the last entries.
-func (s *Segment) Sane(present Present, deep bool) (bool, error) {
-	if present.Index < 0 || present.TimeIndex < 0 || present.Index%offsetEntryBytes != 0 || present.TimeIndex%timeEntryBytes != 0 {
-		return false, nil
-	}
-	if !deep || present.Log == 0 {
-		return present.Log > 0 || present.Index == 0, nil
-	}
-	err := s.checkLastOffset(s.offsets.len())
-	if err == nil {
-		_, err = s.LoadLargest()
-	}
-	if errors.Is(err, ErrIndex) || s.Damaged() {
-		return false, nil
-	}
-	return true, err
+// Sane looks at the index files of a sealed segment from outside: they are there, and hold whole entries.
+func (s *Segment) Sane(present Present) bool {
+	return present.Index >= 0 && present.TimeIndex >= 0 && present.Index%offsetEntryBytes == 0 &&
+		present.TimeIndex%timeEntryBytes == 0 && (present.Log > 0 || present.Index == 0)
 }
 
-// End finds the offset after the last batch of a sealed segment, and that the .log ends with a whole batch.
-func (s *Segment) End() (protocol.Offset, error) {
-	next := s.base
+// Verify compares the last entries of a sealed segment's indexes with the .log, and finds the offset after its last
+// batch. ErrIndex: an index is damaged. A *Damage: the .log does not end with a whole batch.
+func (s *Segment) Verify() (next protocol.Offset, err error) {
+	next = s.base
 	if s.Size() == 0 {
 		return next, nil
 	}
 	if err := s.checkLastOffset(s.offsets.len()); err != nil {
 		return next, err
 	}
-	err := s.Batches(s.lastEntry.Offset, s.Size(), func(b Batch) error {
-		next = b.Header.NextOffset()
-		return nil
-	})
+	if _, err := s.LoadLargest(); err != nil {
+		return next, err
+	}
+	next, err = s.endFrom(s.lastEntry.Position)
+	if err == nil && (s.Damaged() || s.lastEntry.Offset >= next) {
+		err = fmt.Errorf("%w: it does not fit the log", ErrIndex)
+	}
 	return next, err
+}
+
+// endFrom walks from the batch at position to the end.
+func (s *Segment) endFrom(position int64) (protocol.Offset, error) {
+	next := s.base
+	if err := s.log.pin(false); err != nil {
+		return next, err
+	}
+	defer s.log.Release()
+	c := s.borrow(position, s.Size())
+	defer s.giveBack(c)
+	for {
+		b, err := c.step()
+		if errors.Is(err, io.EOF) {
+			return next, nil
+		}
+		if err != nil {
+			return next, s.explain(err)
+		}
+		next = b.Header.NextOffset()
+	}
 }
 
 // checkLastOffset verifies the last of count offset entries against the .log and makes it lastEntry.
@@ -89,12 +101,22 @@ func (s *Segment) checkLastOffset(count int) error {
 	return nil
 }
 
+// Doubt says which batches of a walk are checked, and how.
+type Doubt struct {
+	From protocol.Offset // those that end at or after it; NoCheck: none
+	// Dense: after a power cut, offsets and leader epochs in doubt must follow each other. The checksum does not
+	// cover them, and nothing that was compacted is in doubt.
+	Dense bool
+}
+
+// Trusting doubts nothing.
+var Trusting = Doubt{From: NoCheck}
+
 // Resume makes the last segment ready for appends: from the last index entry on, batches are walked and entered into
-// the indexes, in memory. Checksums are computed for batches that end at or after checkFrom. visit sees each batch
-// that is walked. Nothing is cut; see Finish. ErrIndex: Rebuild instead.
+// the indexes, in memory. Batches in doubt are checked. visit sees each batch that is walked. Nothing is cut; see Finish. ErrIndex: Rebuild instead.
 //
 // Index files that Apache Kafka preallocated, and a kill left with zeros at the end, are understood.
-func (s *Segment) Resume(present Present, checkFrom protocol.Offset, visit func(Batch) error) (Walked, error) {
+func (s *Segment) Resume(present Present, doubt Doubt, visit func(Batch) error) (Walked, error) {
 	if present.Index < 0 || present.TimeIndex < 0 || present.Index%offsetEntryBytes != 0 || present.TimeIndex%timeEntryBytes != 0 {
 		return Walked{}, fmt.Errorf("%w: a file is missing or has a broken entry at its end", ErrIndex)
 	}
@@ -111,7 +133,7 @@ func (s *Segment) Resume(present Present, checkFrom protocol.Offset, visit func(
 	if err := s.resumeTimes(); err != nil {
 		return Walked{}, err
 	}
-	return s.walkOn(checkFrom, visit)
+	return s.walkOn(doubt, visit)
 }
 
 // resumeTimes brings the time index to the state it had when the last offset entry was added.
@@ -148,25 +170,25 @@ func (s *Segment) resumeTimes() error {
 }
 
 // walkOn enters the batches from the last index entry on.
-func (s *Segment) walkOn(checkFrom protocol.Offset, visit func(Batch) error) (Walked, error) {
+func (s *Segment) walkOn(doubt Doubt, visit func(Batch) error) (Walked, error) {
 	s.sinceEntry = 0
 	largest := s.lastTime
 	s.largest.Store(&largest)
-	return s.walk(s.lastEntry.Position, checkFrom, visit)
+	return s.walk(s.lastEntry.Position, doubt, visit)
 }
 
 // Rebuild makes the indexes anew, in memory, from all batches of the .log. See Resume for the rest.
-func (s *Segment) Rebuild(checkFrom protocol.Offset, visit func(Batch) error) (Walked, error) {
+func (s *Segment) Rebuild(doubt Doubt, visit func(Batch) error) (Walked, error) {
 	s.offsets.reset()
 	s.times.reset()
 	s.lastEntry, s.lastTime = OffsetEntry{Offset: s.base}, TimeEntry{-1, s.base}
 	s.firstKnown = false
-	w, err := s.walkOn(checkFrom, visit)
+	w, err := s.walkOn(doubt, visit)
 	s.damaged.Store(false)
 	return w, err
 }
 
-func (s *Segment) walk(position int64, checkFrom protocol.Offset, visit func(Batch) error) (Walked, error) {
+func (s *Segment) walk(position int64, doubt Doubt, visit func(Batch) error) (Walked, error) {
 	found := Walked{End: position, Next: s.base}
 	if s.Size() == 0 {
 		return found, nil
@@ -179,14 +201,17 @@ func (s *Segment) walk(position int64, checkFrom protocol.Offset, visit func(Bat
 	defer s.cache.spans.Put(span)
 	var w walker
 	w.start(s, position, s.Size(), span[:])
+	epoch := protocol.NoLeaderEpoch
 	for {
 		b, err := w.step()
 		if errors.Is(err, io.EOF) {
 			return found, nil
 		}
-		if err == nil && b.Header.LastOffset() >= checkFrom {
+		if err == nil && b.Header.LastOffset() >= doubt.From {
 			found.Checked += b.Size
-			err = w.checkCRC(b)
+			if err = w.checkCRC(b); err == nil && doubt.Dense {
+				err = follows(b, found, epoch)
+			}
 		}
 		if errors.As(err, &found.Damage) {
 			return found, nil
@@ -195,6 +220,7 @@ func (s *Segment) walk(position int64, checkFrom protocol.Offset, visit func(Bat
 			return found, s.explain(err)
 		}
 		s.note(b)
+		epoch = b.Header.PartitionLeaderEpoch()
 		found.End, found.Next = b.Position+b.Size, b.Header.NextOffset()
 		found.Batches++
 		if visit == nil {
@@ -204,6 +230,17 @@ func (s *Segment) walk(position int64, checkFrom protocol.Offset, visit func(Bat
 			return found, err
 		}
 	}
+}
+
+// follows tells a batch that continues what was walked from one that something older, or damage, put there.
+func follows(b Batch, before Walked, epoch protocol.LeaderEpoch) error {
+	if b.Header.BaseOffset() != before.Next {
+		return &Damage{b.Position, fmt.Sprintf("a batch has offset %d where %d should be", b.Header.BaseOffset(), before.Next)}
+	}
+	if b.Header.PartitionLeaderEpoch() < epoch {
+		return &Damage{b.Position, fmt.Sprintf("a batch has leader epoch %d after %d", b.Header.PartitionLeaderEpoch(), epoch)}
+	}
+	return nil
 }
 
 // Finish cuts the .log to what a walk found, and writes the index files: exact entries, exact sizes.
@@ -249,7 +286,7 @@ func (s *Segment) Truncate(offset protocol.Offset, nowMs int64) (next protocol.O
 	if s.Size() == 0 {
 		s.createdMs, s.firstKnown = nowMs, false
 	}
-	w, err := s.walkOn(NoCheck, nil)
+	w, err := s.walkOn(Trusting, nil)
 	if err == nil && w.Damage != nil {
 		err = s.explain(w.Damage)
 	}

@@ -96,7 +96,7 @@ func (s *Segment) FindTime(timestampMs int64, from protocol.Offset, limit int64)
 		trusted = true
 		return ok
 	})
-	if isDamage(err) && start > from {
+	if (isDamage(err) || !trusted) && start > from {
 		s.damaged.Store(true)
 		found, err = s.findTime(timestampMs, from, from, limit, func(Batch) bool { return true })
 	}
