@@ -1,0 +1,281 @@
+package sim
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"ottla/protocol"
+)
+
+// admin creates the topics, deletes and recreates some, adds partitions and deletes
+// records; one request at a time, again until it is known what came of it.
+type admin struct {
+	s       *Simulation
+	host    *host
+	random  *random
+	conn    *conn
+	pumping bool
+	busy    bool
+	topics  []*adminTopic
+}
+
+// adminTopic is a topic as the admin wants and knows it.
+type adminTopic struct {
+	plan     *topicPlan
+	wanted   bool
+	current  *topicModel // nil: none is known
+	count    int32       // of partitions that are wanted
+	doubtful bool        // a request's outcome is not known
+}
+
+func newAdmin(s *Simulation, h *host) *admin {
+	a := &admin{s: s, host: h, random: s.random.fork()}
+	for _, t := range s.plan.topics {
+		if !t.auto {
+			a.topics = append(a.topics, &adminTopic{plan: t, wanted: true, count: t.partitions})
+		}
+	}
+	return a
+}
+
+func (a *admin) start() { a.again(a.random.between(0, 500*time.Millisecond)) }
+
+func (a *admin) again(delay time.Duration) {
+	if a.pumping {
+		return
+	}
+	a.pumping = true
+	a.s.after(delay, "admin works", func() {
+		a.pumping = false
+		a.turn()
+	})
+}
+
+func (a *admin) turn() {
+	if a.s.phase == reading {
+		return
+	}
+	if a.conn == nil || !a.conn.open {
+		a.busy = false
+		if a.conn = a.s.connect("admin", a.host, protocol.OnBroker, func() { a.again(20 * time.Millisecond) }); a.conn == nil {
+			a.again(100 * time.Millisecond)
+			return
+		}
+	}
+	delay := a.random.between(time.Millisecond, 500*time.Millisecond)
+	if !a.busy && !a.settle() && a.s.phase == working {
+		a.change()
+		delay = a.random.between(100*time.Millisecond, 3*time.Second)
+	}
+	a.again(delay)
+}
+
+// settle does what is needed to have what is wanted; false if nothing is.
+func (a *admin) settle() bool {
+	for _, t := range a.topics {
+		switch {
+		case t.wanted && t.current == nil:
+			a.create(t)
+		case !t.wanted && t.current != nil:
+			a.delete(t)
+		case t.wanted && int32(len(t.current.parts)) < t.count:
+			a.grow(t)
+		default:
+			continue
+		}
+		return true
+	}
+	return false
+}
+
+// change wants something else.
+func (a *admin) change() {
+	t := a.topics[a.random.below(len(a.topics))]
+	switch {
+	case t.plan.churn && (t.current == nil || a.random.chance(500)):
+		t.wanted = !t.wanted
+		t.count = t.plan.partitions
+	case t.current == nil:
+	case t.plan.grows && t.count < 6 && a.random.chance(500):
+		t.count++
+	case t.plan.trimmed:
+		a.trim(t)
+	}
+}
+
+func (a *admin) idle() string {
+	for _, t := range a.topics {
+		if t.wanted != (t.current != nil) || t.current != nil && int32(len(t.current.parts)) < t.count {
+			return fmt.Sprintf("admin: topic %s is not as it is wanted: %+v", t.plan.name, *t)
+		}
+	}
+	return ""
+}
+
+// send sends a request; done gets its response, unless the connection was cut.
+func (a *admin) send(req kmsg.Request, lowest, highest int, done func(resp kmsg.Response, incarnation int)) {
+	a.busy = true
+	conn := a.conn
+	conn.send(req, int16(lowest+a.random.below(highest-lowest+1)), 20*time.Second, true, func(resp kmsg.Response, err error) {
+		if conn == a.conn {
+			a.busy = false
+		}
+		if err == nil {
+			done(resp, conn.incarnation)
+		}
+	})
+}
+
+func (a *admin) create(t *adminTopic) {
+	req := kmsg.NewPtrCreateTopicsRequest()
+	req.TimeoutMillis = 5000
+	topic := kmsg.NewCreateTopicsRequestTopic()
+	topic.Topic, topic.NumPartitions, topic.ReplicationFactor = t.plan.name, t.plan.partitions, 1
+	for _, c := range t.plan.configs {
+		config := kmsg.NewCreateTopicsRequestTopicConfig()
+		config.Name, config.Value = c.name, kmsg.StringPtr(c.value)
+		topic.Configs = append(topic.Configs, config)
+	}
+	req.Topics = append(req.Topics, topic)
+	a.send(req, 7, 7, func(resp kmsg.Response, _ int) {
+		answer := resp.(*kmsg.CreateTopicsResponse).Topics[0]
+		switch code := protocol.ErrorCode(answer.ErrorCode); code {
+		case protocol.None:
+			a.s.counts.TopicsCreated++
+			a.created(t, answer.TopicID)
+		case protocol.TopicAlreadyExists:
+			a.find(t)
+		case protocol.RequestTimedOut, protocol.InvalidReplicationFactor: // the broker may be fenced for a moment
+			a.s.tracef("admin: creating %s gave %s", t.plan.name, code)
+		default:
+			a.s.violate("admin: creating %s (%+v) gave %s: %s", t.plan.name, t.plan.configs, code, text(answer.ErrorMessage))
+		}
+	})
+}
+
+func text(s *string) string {
+	if s == nil {
+		return ""
+	}
+	return *s
+}
+
+// created takes an acknowledged topic: it must have been published before.
+func (a *admin) created(t *adminTopic, id protocol.TopicID) {
+	known := a.s.model.topics[id]
+	if known == nil || int32(len(known.parts)) < t.plan.partitions {
+		a.s.violate("topic %s (%s) was acknowledged and is in no image", t.plan.name, id)
+		return
+	}
+	if !known.deleteAsked {
+		t.current = known
+	}
+}
+
+// find learns the id of a topic that an earlier request has created.
+func (a *admin) find(t *adminTopic) {
+	req := metadataRequest(a.random, []*topicPlan{t.plan}, false)
+	a.send(req, 10, 13, func(resp kmsg.Response, _ int) {
+		topic := resp.(*kmsg.MetadataResponse).Topics[0]
+		if topic.ErrorCode == 0 {
+			a.created(t, topic.TopicID)
+		}
+	})
+}
+
+func (a *admin) delete(t *adminTopic) {
+	doomed := t.current
+	doomed.deleteAsked = true
+	req := kmsg.NewPtrDeleteTopicsRequest()
+	req.TimeoutMillis = 5000
+	topic := kmsg.NewDeleteTopicsRequestTopic()
+	topic.TopicID = doomed.id
+	req.Topics = append(req.Topics, topic)
+	tries := t.doubtful
+	t.doubtful = true
+	a.send(req, 6, 6, func(resp kmsg.Response, incarnation int) {
+		answer := resp.(*kmsg.DeleteTopicsResponse).Topics[0]
+		switch code := protocol.ErrorCode(answer.ErrorCode); {
+		case code == protocol.None, code == protocol.UnknownTopicID && tries:
+			a.s.counts.TopicsDeleted++
+			doomed.deleted, t.doubtful = true, false
+			if t.current == doomed {
+				t.current = nil
+			}
+			if h := a.host; h.runs(incarnation) && h.node.Image().TopicByID(doomed.id) != nil {
+				a.s.violate("topic %s (%s) was acknowledged as deleted and is in the image", doomed.name, doomed.id)
+			}
+		case code == protocol.RequestTimedOut:
+		default:
+			a.s.violate("admin: deleting %s (%s) gave %s: %s", doomed.name, doomed.id, code, text(answer.ErrorMessage))
+		}
+	})
+}
+
+func (a *admin) grow(t *adminTopic) {
+	grown := t.current
+	req := kmsg.NewPtrCreatePartitionsRequest()
+	req.TimeoutMillis = 5000
+	topic := kmsg.NewCreatePartitionsRequestTopic()
+	topic.Topic, topic.Count = grown.name, t.count
+	req.Topics = append(req.Topics, topic)
+	count := t.count
+	a.send(req, 2, 3, func(resp kmsg.Response, _ int) {
+		answer := resp.(*kmsg.CreatePartitionsResponse).Topics[0]
+		switch code := protocol.ErrorCode(answer.ErrorCode); {
+		case code == protocol.None, code == protocol.InvalidPartitions: // an earlier try has done it
+			if int32(len(grown.parts)) < count {
+				a.s.violate("topic %s: %d partitions were acknowledged (%s) and are in no image", grown.name, count, code)
+			}
+		case code == protocol.RequestTimedOut, code == protocol.InvalidReplicaAssignment, code == protocol.InvalidReplicationFactor:
+		default:
+			a.s.violate("admin: adding partitions to %s gave %s: %s", grown.name, code, text(answer.ErrorMessage))
+		}
+	})
+}
+
+// trim deletes records of one partition.
+func (a *admin) trim(t *adminTopic) {
+	p := t.current.part(int32(a.random.below(len(t.current.parts))))
+	from := p.seen.start
+	to := from + protocol.Offset(a.random.below(int(p.seen.highWatermark-from)+1))
+	asked := to
+	if a.random.chance(200) {
+		asked, to = -1, 1<<62
+	}
+	before := a.s.model.deletes[p.tp()]
+	a.s.model.deletes[p.tp()] = max(before, to)
+	req := kmsg.NewPtrDeleteRecordsRequest()
+	req.TimeoutMillis = 5000
+	topic := kmsg.NewDeleteRecordsRequestTopic()
+	topic.Topic = t.plan.name
+	part := kmsg.NewDeleteRecordsRequestTopicPartition()
+	part.Partition, part.Offset = p.n, int64(asked)
+	topic.Partitions = append(topic.Partitions, part)
+	req.Topics = append(req.Topics, topic)
+	a.send(req, 0, 2, func(resp kmsg.Response, incarnation int) {
+		answer := resp.(*kmsg.DeleteRecordsResponse).Topics[0].Partitions[0]
+		switch code := protocol.ErrorCode(answer.ErrorCode); code {
+		case protocol.None:
+			a.trimmed(p, asked, protocol.Offset(answer.LowWatermark), incarnation)
+			if asked == -1 {
+				a.s.model.deletes[p.tp()] = max(before, protocol.Offset(answer.LowWatermark))
+			}
+		case protocol.NotLeaderOrFollower, protocol.RequestTimedOut, protocol.KafkaStorageError:
+		case protocol.OffsetOutOfRange:
+			if len(p.cuts) == 0 {
+				a.s.violate("admin: deleting %s up to %d gave %s: %+v", p, asked, code, p.seen)
+			}
+		default:
+			a.s.violate("admin: deleting records of %s up to %d gave %s", p, asked, code)
+		}
+	})
+}
+
+func (a *admin) trimmed(p *partModel, asked, low protocol.Offset, incarnation int) {
+	if low < asked || p.seen.incarnation == incarnation && p.seen.start < low {
+		a.s.violate("admin: %s was to start at %d, the answer is %d, it is %+v", p, asked, low, p.seen)
+	}
+}

@@ -1,0 +1,136 @@
+package sim
+
+import (
+	"slices"
+	"syscall"
+	"time"
+
+	"ottla/storage/vfs"
+)
+
+var (
+	errFull error = syscall.ENOSPC
+	errIO   error = syscall.EIO
+)
+
+// diskFault is a directory that does not work for a while.
+type diskFault struct {
+	dir      string
+	err      error
+	kinds    []vfs.Kind
+	perMille int
+	until    time.Time
+}
+
+// strike gives the error of an operation, if it is hit.
+func (f *diskFault) strike(h *host, op vfs.Operation) error {
+	if h.s.now.After(f.until) || !slices.Contains(f.kinds, op.Kind) {
+		return nil
+	}
+	dirs := append([]string{h.s.plan.metaDir}, h.s.plan.dirs...)
+	if directoryOf(dirs, op.Name) != f.dir || !h.random.chance(f.perMille) {
+		return nil
+	}
+	if op.Kind == vfs.OpWrite && f.err == errFull {
+		return &vfs.PartialWriteError{Bytes: int64(h.random.below(int(op.Length) + 1)), Err: f.err}
+	}
+	return f.err
+}
+
+// planFaults makes faults follow one another until the faults end.
+func (s *Simulation) planFaults() {
+	f := s.plan.faults
+	var kinds []func(h *host)
+	for _, k := range []struct {
+		on     bool
+		strike func(h *host)
+	}{
+		{f.kills, func(h *host) { h.strikeDown(kill) }},
+		{f.cuts, func(h *host) { h.strikeDown(powerCut) }},
+		{f.stops, (*host).stop},
+		{f.full, (*host).fillDisk},
+		{f.failing, (*host).breakDisk},
+		{f.slowWorkers, func(h *host) { h.slowTasks = s.now.Add(s.random.between(0, 5*time.Second)) }},
+		{s.plan.network.cut > 0, (*host).cutAll},
+	} {
+		if k.on {
+			kinds = append(kinds, k.strike)
+		}
+	}
+	if len(kinds) == 0 {
+		return
+	}
+	var next func()
+	next = func() {
+		if s.phase != working {
+			return
+		}
+		h := s.hosts[s.random.below(len(s.hosts))]
+		kinds[s.random.below(len(kinds))](h)
+		s.after(s.random.between(f.pause/4, 2*f.pause), "a fault", next)
+	}
+	s.after(s.random.between(f.pause/4, 2*f.pause), "a fault", next)
+}
+
+// strikeDown ends the process, at once or within one of its next operations.
+func (h *host) strikeDown(how end) {
+	if !h.up || h.stopping {
+		return
+	}
+	if h.s.plan.faults.midOperation && h.random.chance(700) {
+		h.armCrash(60)
+		h.crashAs = how
+		if h.mustCut {
+			h.crashAs = powerCut
+		}
+		return
+	}
+	h.die(how)
+}
+
+// fillDisk lets a directory run out of space for a while.
+func (h *host) fillDisk() {
+	f := &diskFault{
+		dir: h.someDirectory(), err: errFull, kinds: []vfs.Kind{vfs.OpWrite, vfs.OpCreate, vfs.OpMkdir},
+		perMille: pick(h.random, 1000, 300, 50), until: h.s.now.Add(h.random.between(0, 5*time.Second)),
+	}
+	h.faults = append(h.faults, f)
+	h.s.tracef("%s: %s is full until %v (%d)", h.name, f.dir, f.until.Sub(h.s.trace.start), f.perMille)
+}
+
+// breakDisk lets a directory fail until it is repaired by a restart.
+func (h *host) breakDisk() {
+	f := &diskFault{
+		dir: h.someDirectory(), err: errIO,
+		kinds: pick(h.random, []vfs.Kind{vfs.OpSync}, []vfs.Kind{vfs.OpRead}, []vfs.Kind{vfs.OpWrite}, []vfs.Kind{vfs.OpRename, vfs.OpRemove},
+			[]vfs.Kind{vfs.OpRead, vfs.OpWrite, vfs.OpSync, vfs.OpSyncDir, vfs.OpCreate, vfs.OpOpen, vfs.OpRename}),
+		perMille: pick(h.random, 1000, 100), until: h.s.now.Add(h.random.between(0, 10*time.Second)),
+	}
+	h.faults = append(h.faults, f)
+	h.s.tracef("%s: %s fails until %v: %v (%d)", h.name, f.dir, f.until.Sub(h.s.trace.start), f.kinds, f.perMille)
+	h.s.at(f.until.Add(time.Millisecond), h.name+" is repaired", func() {
+		h.faults = deleteOne(h.faults, f)
+		if h.up && h.sawFault && !h.stopping {
+			h.die(kill)
+		}
+	})
+}
+
+// someDirectory is mostly one that holds no metadata, if there is one: the node does
+// not survive the loss of the other.
+func (h *host) someDirectory() string {
+	dir := pick(h.random, append([]string{h.s.plan.metaDir}, h.s.plan.dirs...)...)
+	if dir == h.s.plan.metaDir && h.random.chance(700) {
+		dir = h.s.plan.dirs[len(h.s.plan.dirs)-1]
+	}
+	return dir
+}
+
+// cutAll cuts every connection of clients at once.
+func (h *host) cutAll() {
+	for _, c := range slices.Clone(h.conns) {
+		if h.channel == nil || c != h.channel.conn {
+			c.cut()
+		}
+	}
+}

@@ -1,0 +1,160 @@
+package sim
+
+import (
+	"fmt"
+	"io"
+	"log/slog"
+	"runtime/debug"
+	"time"
+)
+
+// Options say what to run.
+type Options struct {
+	Seed uint64
+	// Trace gets one line an event; nil: only the hash is kept.
+	Trace io.Writer
+}
+
+// Result is what became of a seed.
+type Result struct {
+	Seed    uint64
+	Failure error         // nil: every invariant held
+	Hash    uint64        // of the trace
+	Events  int           // that were run
+	Virtual time.Duration // that passed
+	Counts  Counts
+}
+
+// Counts say what happened, so that a run that does nothing is noticed.
+type Counts struct {
+	Acknowledged, Unknown, Refused int // records written
+	Read                           int // records read by consumers
+	Requests                       int
+	Kills, Cuts, CleanStops        int
+	MidOperation                   int // of the kills and cuts, those within an operation on the disk
+	DiskFaults, CutConnections     int
+	TopicsCreated, TopicsDeleted   int
+	LostByCut                      int // acknowledged records that a power cut was allowed to take
+}
+
+// Add sums.
+func (c *Counts) Add(o Counts) {
+	for _, pair := range []struct {
+		to   *int
+		from int
+	}{
+		{&c.Acknowledged, o.Acknowledged}, {&c.Unknown, o.Unknown}, {&c.Refused, o.Refused}, {&c.Read, o.Read},
+		{&c.Requests, o.Requests}, {&c.Kills, o.Kills}, {&c.Cuts, o.Cuts}, {&c.CleanStops, o.CleanStops},
+		{&c.MidOperation, o.MidOperation}, {&c.DiskFaults, o.DiskFaults}, {&c.CutConnections, o.CutConnections},
+		{&c.TopicsCreated, o.TopicsCreated}, {&c.TopicsDeleted, o.TopicsDeleted}, {&c.LostByCut, o.LostByCut},
+	} {
+		*pair.to += pair.from
+	}
+}
+
+// Simulation is one run.
+type Simulation struct {
+	scheduler
+	seed     uint64
+	random   *random
+	plan     plan
+	hosts    []*host
+	clients  []client
+	admin    *admin
+	model    model
+	logger   *slog.Logger
+	phase    phase
+	finished bool // the ending has seen everything
+	counts   Counts
+	failure  error
+}
+
+// phase is how far the run is.
+type phase int8
+
+const (
+	working phase = iota // clients work, faults strike
+	healing              // no faults any more, nothing new is written
+	reading              // everything is answered; all is read and compared
+)
+
+// client is one of the simulated clients.
+type client interface {
+	start()
+	// idle tells what the client still waits for in the healing phase; "" for nothing.
+	idle() string
+}
+
+// startOfTime is when every run begins, plus what the seed adds.
+var startOfTime = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+
+// maxEvents ends a run that does not end by itself.
+const maxEvents = 3_000_000
+
+// Run runs a seed to its end or to the first broken invariant.
+func Run(o Options) (result Result) {
+	s := &Simulation{seed: o.Seed, random: newRandom(o.Seed)}
+	s.now = startOfTime.Add(s.random.between(0, time.Hour))
+	s.trace = trace{start: s.now, hash: fnvOffset, writer: o.Trace}
+	s.logger = slog.New(slog.DiscardHandler)
+	if o.Trace != nil {
+		s.logger = slog.New(&traceHandler{s})
+	}
+	start := s.now
+	defer func() {
+		if reason := recover(); reason != nil {
+			s.failure = fmt.Errorf("panic: %v\n%s", reason, debug.Stack())
+		}
+		result = Result{
+			Seed: o.Seed, Failure: s.failure, Hash: s.trace.hash, Events: s.count, Virtual: s.now.Sub(start), Counts: s.counts,
+		}
+	}()
+	s.set()
+	for s.failure == nil && !s.finished {
+		if !s.step() {
+			s.violate("nothing is left to happen, and the run is not over")
+		}
+		if s.count > maxEvents {
+			s.violate("the run does not end: %d events, %s", s.count, s.waiting())
+		}
+	}
+	return result
+}
+
+// set puts the stage up.
+func (s *Simulation) set() {
+	s.plan = newPlan(s.random.fork())
+	s.tracef("plan: %s", s.plan.String())
+	s.model.init(s)
+	h := newHost(s, 0)
+	s.hosts = append(s.hosts, h)
+	h.boot(firstBoot)
+	s.admin = newAdmin(s, h)
+	s.clients = append(s.clients, s.admin)
+	for i := range s.plan.producers {
+		s.clients = append(s.clients, newProducer(s, h, i))
+	}
+	for i := range s.plan.consumers {
+		s.clients = append(s.clients, newConsumer(s, h, i))
+	}
+	for i := range s.plan.seekers {
+		s.clients = append(s.clients, newSeeker(s, h, i))
+	}
+	for _, c := range s.clients {
+		c.start()
+	}
+	s.planFaults()
+	s.after(s.plan.duration, "the faults end", s.heal)
+}
+
+// violate ends the run with a broken invariant; the first counts.
+func (s *Simulation) violate(format string, args ...any) {
+	if s.failure == nil {
+		s.failure = fmt.Errorf(format, args...)
+		s.tracef("VIOLATION: %v", s.failure)
+	}
+}
+
+func (s *Simulation) tracef(format string, args ...any) {
+	s.trace.line(s.now, fmt.Sprintf(format, args...))
+}
