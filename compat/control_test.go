@@ -43,7 +43,7 @@ func TestControlSample(t *testing.T) {
 				list = append(list, s)
 			}
 		}
-		runClient(t, node, client, list, results)
+		t.Run(client.Name(), func(t *testing.T) { runClient(t, node, client, list, results) })
 	}
 	for name, result := range results.ByCell() {
 		if recorded[name] != result {

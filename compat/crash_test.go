@@ -112,15 +112,15 @@ func judgeLoads(t *testing.T, node *harness.Node, loads []*crashLoad) {
 	harness.Progress("%d acknowledged records, each there once and in order", total)
 }
 
-// TestCrash kills the node three times under idempotent load with acks=all.
+// TestCrash kills the node five times under idempotent load with acks=all.
 func TestCrash(t *testing.T) {
 	need(t)
 	node := startNode(t, "crash", nil)
 	defer explain(t, node)
 	stop := make(chan struct{})
 	loads := startLoads(t, node, 6, stop)
-	for range 3 {
-		goOn(t, loads, 500)
+	for range 5 {
+		goOn(t, loads, 2000)
 		if t.Failed() {
 			return
 		}

@@ -8,6 +8,7 @@ import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Properties;
+import org.apache.kafka.clients.consumer.CloseOptions;
 import org.apache.kafka.clients.consumer.ConsumerRecord;
 import org.apache.kafka.clients.consumer.KafkaConsumer;
 import org.apache.kafka.common.TopicPartition;
@@ -44,7 +45,8 @@ final class ConsumerOps {
     static JsonNode consume(Driver.Call call) throws Exception {
         ArrayNode records = Driver.JSON.createArrayNode();
         int count = call.number("count", 0);
-        try (KafkaConsumer<byte[], byte[]> consumer = connect(call)) {
+        KafkaConsumer<byte[], byte[]> consumer = connect(call);
+        try {
             List<TopicPartition> partitions = assign(consumer, call);
             Map<TopicPartition, Long> ends = count > 0 || !call.text("until_value").isEmpty() ? new HashMap<>() : consumer.endOffsets(partitions);
             String until = call.text("until_value");
@@ -58,6 +60,9 @@ final class ConsumerOps {
                 }
                 call.progress(records.size());
             }
+        } finally {
+            // Without a limit, closing waits up to 30 s for a fetch that is under way.
+            consumer.close(CloseOptions.timeout(Duration.ZERO));
         }
         return records;
     }
