@@ -208,6 +208,9 @@ func (n *Node) workingDirectories() []protocol.DirectoryID {
 // metadata's directory, or without any, the node cannot go on.
 func (n *Node) directoryFailed(directory store.Directory) {
 	n.options.Logger.Error("a log directory failed and is offline", "directory", directory.Path, "error", directory.Offline)
+	if n.store == nil {
+		return // while it is being loaded: Load judges whether the node can start, and the registration leaves it out
+	}
 	for {
 		before := n.failed.Load()
 		after := append(append([]protocol.DirectoryID{}, *before...), directory.ID)

@@ -141,13 +141,13 @@ func (a *admin) create(t *adminTopic) {
 	req.Topics = append(req.Topics, topic)
 	a.send(req, 7, 7, func(resp kmsg.Response, _ int) {
 		answer := resp.(*kmsg.CreateTopicsResponse).Topics[0]
-		switch code := protocol.ErrorCode(answer.ErrorCode); code {
-		case protocol.None:
+		switch code := protocol.ErrorCode(answer.ErrorCode); {
+		case code == protocol.None:
 			a.s.counts.TopicsCreated++
 			a.created(t, answer.TopicID)
-		case protocol.TopicAlreadyExists:
+		case code == protocol.TopicAlreadyExists:
 			a.find(t)
-		case protocol.RequestTimedOut, protocol.InvalidReplicationFactor: // the broker may be fenced for a moment
+		case a.later(code), code == protocol.InvalidReplicationFactor: // the broker may be fenced for a moment
 			a.s.tracef("admin: creating %s gave %s", t.plan.name, code)
 		default:
 			a.s.violate("admin: creating %s (%+v) gave %s: %s", t.plan.name, t.plan.configs, code, text(answer.ErrorMessage))
@@ -160,6 +160,12 @@ func text(s *string) string {
 		return ""
 	}
 	return *s
+}
+
+// later tells that a request may be tried again: the controller was not reached, or
+// could not write.
+func (a *admin) later(code protocol.ErrorCode) bool {
+	return code == protocol.RequestTimedOut || code == protocol.NotController && a.host.sawFault
 }
 
 // created takes an acknowledged topic: it must have been published before.
@@ -207,7 +213,7 @@ func (a *admin) delete(t *adminTopic) {
 			if h := a.host; h.runs(incarnation) && h.node.Image().TopicByID(doomed.id) != nil {
 				a.s.violate("topic %s (%s) was acknowledged as deleted and is in the image", doomed.name, doomed.id)
 			}
-		case code == protocol.RequestTimedOut:
+		case a.later(code):
 		default:
 			a.s.violate("admin: deleting %s (%s) gave %s: %s", doomed.name, doomed.id, code, text(answer.ErrorMessage))
 		}
@@ -229,7 +235,7 @@ func (a *admin) grow(t *adminTopic) {
 			if int32(len(grown.parts)) < count {
 				a.s.violate("topic %s: %d partitions were acknowledged (%s) and are in no image", grown.name, count, code)
 			}
-		case code == protocol.RequestTimedOut, code == protocol.InvalidReplicaAssignment, code == protocol.InvalidReplicationFactor:
+		case a.later(code), code == protocol.InvalidReplicaAssignment, code == protocol.InvalidReplicationFactor:
 		default:
 			a.s.violate("admin: adding partitions to %s gave %s: %s", grown.name, code, text(answer.ErrorMessage))
 		}

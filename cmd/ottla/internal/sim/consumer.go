@@ -37,7 +37,8 @@ type cursor struct {
 	lookup      int64           // the timestamp to look up then
 	lastEpoch   protocol.LeaderEpoch
 	leaderEpoch protocol.LeaderEpoch
-	cuts        int // of the partition's, which this cursor has learnt of
+	cuts        int  // of the partition's, which this cursor has learnt of
+	cut         bool // one of them took what was read
 	inSession   bool
 	sent        cursorPosition
 }
@@ -46,6 +47,7 @@ type cursor struct {
 type cursorPosition struct {
 	offset                 protocol.Offset
 	lastEpoch, leaderEpoch protocol.LeaderEpoch
+	maxBytes               int32
 }
 
 func (c *cursor) part() *partModel { return c.topic.part(c.n) }
@@ -236,6 +238,7 @@ func (c *consumer) place(cursors []*cursor, resp *kmsg.ListOffsetsResponse, inca
 			c.stale = true
 		case part.Offset >= 0:
 			p.offset, p.cuts, p.lastEpoch = protocol.Offset(part.Offset), p.part().cutsBy(incarnation), protocol.NoLeaderEpoch
+			p.cut = false
 		default: // nothing at or after that time
 			p.lookup = -1
 		}

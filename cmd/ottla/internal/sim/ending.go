@@ -224,6 +224,10 @@ func (r *reader) seek(tries int) {
 			r.begin() // retention was faster
 			return
 		}
+		if timestamp == -3 && found >= 0 && found < r.start {
+			r.seek(tries + 1) // as Apache Kafka, which does not look at the log start here
+			return
+		}
 		if want := p.byTime(timestamp, r.start, r.end); want != found || want >= 0 && p.times[want] != at {
 			s.violate("%s: by time %d: offset %d (%d), it is %d (%d)", p, timestamp, found, at, want, p.times[want])
 			return

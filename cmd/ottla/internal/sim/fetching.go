@@ -13,6 +13,9 @@ import (
 func (c *consumer) fetch() {
 	req := kmsg.NewPtrFetchRequest()
 	req.ReplicaID = -1
+	if c.s.phase != working { // what is left is read, not waited for
+		c.plan.minBytes, c.plan.maxBytes, c.plan.partBytes, c.plan.pace = 1, 1<<20, 1<<20, 20*time.Millisecond
+	}
 	req.MaxWaitMillis, req.MinBytes, req.MaxBytes = int32(c.plan.maxWait.Milliseconds()), c.plan.minBytes, c.plan.maxBytes
 	if c.plan.committed {
 		req.IsolationLevel = 1
@@ -25,7 +28,7 @@ func (c *consumer) fetch() {
 	asked := append([]*cursor{}, c.cursors...)
 	shuffle(c.random, asked)
 	for _, p := range asked {
-		now := cursorPosition{p.offset, p.lastEpoch, p.leaderEpoch}
+		now := cursorPosition{p.offset, p.lastEpoch, p.leaderEpoch, c.plan.partBytes}
 		if sessions && c.epoch > 0 && p.inSession && p.sent == now {
 			continue
 		}
@@ -46,7 +49,7 @@ func (c *consumer) fetch() {
 
 func (c *consumer) addTo(req *kmsg.FetchRequest, p *cursor) {
 	part := kmsg.NewFetchRequestTopicPartition()
-	part.Partition, part.FetchOffset, part.PartitionMaxBytes = p.n, int64(p.offset), c.plan.partBytes
+	part.Partition, part.FetchOffset, part.PartitionMaxBytes = p.n, int64(p.offset), p.sent.maxBytes
 	part.CurrentLeaderEpoch, part.LastFetchedEpoch, part.LogStartOffset = int32(p.leaderEpoch), int32(p.lastEpoch), -1
 	for i := range req.Topics {
 		if req.Topics[i].TopicID == p.topic.id {
@@ -88,8 +91,8 @@ func (c *consumer) fetched(resp *kmsg.FetchResponse, incarnation int) {
 			if c.s.failure != nil {
 				return
 			}
-			if len(part.RecordBatches) > int(c.plan.partBytes) && count > 1 {
-				c.s.violate("%s: %d bytes in %d batches of %s, asked for at most %d", c.name, len(part.RecordBatches), count, p.part(), c.plan.partBytes)
+			if len(part.RecordBatches) > int(p.sent.maxBytes) && count > 1 {
+				c.s.violate("%s: %d bytes in %d batches of %s, asked for at most %d", c.name, len(part.RecordBatches), count, p.part(), p.sent.maxBytes)
 			}
 			bytes, batches = bytes+len(part.RecordBatches), batches+count
 		}
@@ -133,7 +136,7 @@ func (c *consumer) fetchedPart(p *cursor, part *kmsg.FetchResponseTopicPartition
 		if p.offset >= model.maxStart && !cut && !model.cutPending {
 			c.s.violate("%s: offset %d of %s is out of range, and was not; it is %+v", c.name, p.offset, model, model.seen)
 		}
-		p.offset, p.lookup, p.lastEpoch = protocol.NoOffset, -2, protocol.NoLeaderEpoch
+		p.offset, p.lookup, p.lastEpoch, p.cut = protocol.NoOffset, -2, protocol.NoLeaderEpoch, false
 		return 0
 	case code != protocol.None:
 		c.excuse(code, "fetch", model)
@@ -152,19 +155,20 @@ func (c *consumer) fetchedPart(p *cursor, part *kmsg.FetchResponseTopicPartition
 	if cut && c.plan.version >= 12 && p.lastEpoch != protocol.NoLeaderEpoch {
 		c.s.violate("%s: offset %d of %s was taken by a power cut, and the fetch (last epoch %d) was not told", c.name, p.offset, model, p.lastEpoch)
 	}
+	p.cut = false
 	return c.records(p, part, incarnation)
 }
 
-// wasCut tells that a power cut took what lies before the cursor, and notes that the
-// cursor knows.
+// wasCut tells that a power cut took what lies before the cursor. It stays so until
+// the cursor is placed anew, or reads on.
 func (p *cursor) wasCut(incarnation int) bool {
 	model := p.part()
-	known, cut := model.cutsBy(incarnation), false
+	known := model.cutsBy(incarnation)
 	for i := p.cuts; i < known; i++ {
-		cut = cut || model.cuts[i].end < p.offset
+		p.cut = p.cut || model.cuts[i].end < p.offset
 	}
 	p.cuts = max(p.cuts, known)
-	return cut
+	return p.cut
 }
 
 func (c *consumer) diverged(p *cursor, part *kmsg.FetchResponseTopicPartition, cut bool) {
@@ -175,7 +179,7 @@ func (c *consumer) diverged(p *cursor, part *kmsg.FetchResponseTopicPartition, c
 	if part.DivergingEpoch.EndOffset >= int64(p.offset) {
 		c.s.violate("%s: %s: diverging at %d, asked was %d", c.name, p.part(), part.DivergingEpoch.EndOffset, p.offset)
 	}
-	p.offset, p.lastEpoch = protocol.Offset(part.DivergingEpoch.EndOffset), protocol.LeaderEpoch(part.DivergingEpoch.Epoch)
+	p.offset, p.lastEpoch, p.cut = protocol.Offset(part.DivergingEpoch.EndOffset), protocol.LeaderEpoch(part.DivergingEpoch.Epoch), false
 }
 
 // records takes the batches of a partition: they follow the cursor without a gap.

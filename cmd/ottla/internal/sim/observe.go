@@ -81,7 +81,7 @@ func (h *host) observePart(w *watched) {
 	if now.start > now.highWatermark || now.highWatermark > now.end || now.durable > now.end {
 		h.s.violate("%s: log start %d <= high watermark %d <= end %d, durable %d does not hold", p, now.start, now.highWatermark, now.end, now.durable)
 	}
-	if p.topic.plan.flush && now.highWatermark > now.durable {
+	if p.topic.plan.flush && before.incarnation == now.incarnation && now.highWatermark > max(now.durable, before.highWatermark) {
 		h.s.violate("%s: the high watermark %d is beyond what is durable, %d", p, now.highWatermark, now.durable)
 	}
 	if before.incarnation == now.incarnation {

@@ -259,7 +259,11 @@ func (p *producer) make() {
 	}
 	builder := record.NewBuilder(options)
 	count := 1 + p.random.below(p.plan.largest)
-	for range count {
+	limit := p.batchLimit(l)
+	for i := range count {
+		if i > 0 && builder.SizeBytes() > limit {
+			break
+		}
 		w := p.record(l)
 		b.records = append(b.records, w)
 		builder.Append(w.timestamp, w.key, w.value, nil)
@@ -270,6 +274,14 @@ func (p *producer) make() {
 	b.bytes = builder.Build(p.s.model.pool)
 	l.sequence += int32(len(b.records))
 	l.queue = append(l.queue, b)
+}
+
+// batchLimit keeps most batches smaller than a segment.
+func (p *producer) batchLimit(l *lane) int {
+	if p.random.chance(20) {
+		return 1 << 20
+	}
+	return l.topic.plan.segmentBytes() / 3
 }
 
 // oversize makes a batch larger than any segment may be.

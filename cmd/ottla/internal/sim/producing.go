@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"strconv"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kmsg"
@@ -196,7 +197,7 @@ func (p *producer) refuse(b *batch) {
 func (p *producer) refusedAs(b *batch, code protocol.ErrorCode) {
 	plan := b.lane.topic.plan
 	excused := code == protocol.InvalidTimestamp && p.plan.oddTimes && !plan.appendTime ||
-		code == protocol.MessageTooLarge && b.bad || code == protocol.RecordListTooLarge && (b.bad || plan.smallSegments())
+		code == protocol.MessageTooLarge && b.bad || code == protocol.RecordListTooLarge && len(b.bytes) > plan.segmentBytes()/2
 	if !excused {
 		p.s.violate("%s: produce to %s gave %s", p.name, b.lane.part(), code)
 	}
@@ -211,14 +212,18 @@ func (p *producer) refusedAs(b *batch, code protocol.ErrorCode) {
 	p.giveUp(b)
 }
 
-// smallSegments tells that a batch may be larger than a segment.
-func (t *topicPlan) smallSegments() bool {
+// segmentBytes is how large a batch may be.
+func (t *topicPlan) segmentBytes() int {
 	for _, c := range t.configs {
 		if c.name == "internal.segment.bytes" {
-			return true
+			size, err := strconv.Atoi(c.value)
+			if err != nil {
+				panic(err)
+			}
+			return size
 		}
 	}
-	return false
+	return 1 << 20
 }
 
 // outOfOrder is right where an earlier batch is to be sent again. The first one of a

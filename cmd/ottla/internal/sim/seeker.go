@@ -151,9 +151,13 @@ func (k *seeker) seekEpoch(p *partModel) {
 		if part.EndOffset < 0 || protocol.LeaderEpoch(part.LeaderEpoch) != epoch || len(p.cuts) != cuts || p.cutPending {
 			return // nothing is left of that epoch, or a power cut took its end
 		}
+		if protocol.Offset(part.EndOffset) <= p.maxStart {
+			return // its records are deleted: where it ended is not known any more
+		}
 		key := epochOf{p, epoch}
 		if before, known := k.s.model.ends[key]; known && before != protocol.Offset(part.EndOffset) && cuts == 0 {
-			k.s.violate("%s: epoch %d of %s ended at %d and now at %d", k.name, epoch, p, before, part.EndOffset)
+			k.s.violate("%s: epoch %d of %s ended at %d and now at %d; the metadata: %+v; the log: %+v", k.name, epoch, p, before, part.EndOffset,
+				*k.host.node.Image().Partition(p.tp()), k.host.node.Store().Log(p.tp()).Epochs())
 		}
 		k.s.model.ends[key] = protocol.Offset(part.EndOffset)
 	})
