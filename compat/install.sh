@@ -58,7 +58,7 @@ install_jars() {
   local sum
   sum=$(checksum "$here/pom.xml")
   stamped kafka "$sum" && return 0
-  say "Apache Kafka 4.4.0 from Maven Central into $cache/kafka (130 MB)"
+  say "Apache Kafka 4.4.0 from Maven Central into $cache/kafka (54 MB)"
   rm -rf "$cache/kafka" "$cache/kafka.part"
   mvn -q -B -f "$here/pom.xml" dependency:copy-dependencies -DoutputDirectory="$cache/kafka.part" >"$cache/mvn.log" 2>&1 || {
     tail -20 "$cache/mvn.log" >&2
@@ -75,7 +75,7 @@ install_driver() {
   say "compiling compat/java into $cache/driver"
   rm -rf "$cache/driver" "$cache/driver.part"
   mkdir -p "$cache/driver.part"
-  javac -nowarn -d "$cache/driver.part" -cp "$cache/kafka/*" "$here"/java/*.java
+  javac -nowarn -XDsuppressNotes -d "$cache/driver.part" -cp "$cache/kafka/*" "$here"/java/*.java
   mv "$cache/driver.part" "$cache/driver"
   echo "$sum" >"$cache/driver.stamp"
 }
