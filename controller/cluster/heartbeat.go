@@ -58,6 +58,11 @@ func (c *Controller) heartbeat(turn machine.Turn, req *kmsg.BrokerHeartbeatReque
 	if after != stateShuttingDown {
 		known.shutdown = protocol.NoOffset
 	}
+	if after == stateMayStop {
+		// The next process need not wait for this session to end, as it must with
+		// Apache Kafka: who was told that it may stop is no rival.
+		delete(c.sessions, broker.ID)
+	}
 	records = append(records, c.noteDirectories(broker, req)...)
 	response.IsCaughtUp = caughtUp
 	response.IsFenced = after == stateFenced || after == stateMayStop

@@ -14,6 +14,7 @@ import (
 	"github.com/cockroachdb/datadriven"
 	"github.com/twmb/franz-go/pkg/kmsg"
 
+	"ottla/controller/metadata"
 	"ottla/protocol"
 )
 
@@ -22,12 +23,18 @@ import (
 // 4.4.0 (testdata/README.md tells how) and are asserted of our controller.
 func TestRequests(t *testing.T) {
 	datadriven.Walk(t, "testdata/requests", func(t *testing.T, path string) {
-		s := &scripted{t: t, ids: map[string]protocol.TopicID{}}
+		s := &scripted{t: t, ids: map[string]protocol.TopicID{}, epochs: map[int32]int64{}}
 		if address := os.Getenv("OTTLA_APACHE_KAFKA"); address != "" {
 			s.ask = wireAsker(t, address)
 		} else {
-			f := newFixture(t)
-			f.join(1, 1)
+			f := newFixtureWith(t, map[string]int16{
+				metadata.MetadataVersionFeature: 33, metadata.ELRVersionFeature: 1, "group.version": 1, "share.version": 2, "streams.version": 1, "transaction.version": 2,
+			})
+			f.c.options.ClusterID = "Q1bSgqqPT4yq1sGFWQ9w7w"
+			for _, feature := range metadata.AllFeatures() {
+				f.c.options.Features[feature.Name] = Range{0, feature.Max()} // as one that serves all
+			}
+			s.join(f)
 			s.ask = func(req kmsg.Request) kmsg.Response { return handle[kmsg.Response](f, req) }
 		}
 		datadriven.RunTest(t, path, s.run)
@@ -71,6 +78,8 @@ type scripted struct {
 	t   *testing.T
 	ask func(kmsg.Request) kmsg.Response
 	ids map[string]protocol.TopicID
+
+	epochs map[int32]int64
 }
 
 func (s *scripted) run(t *testing.T, d *datadriven.TestData) string {
@@ -82,6 +91,8 @@ func (s *scripted) run(t *testing.T, d *datadriven.TestData) string {
 		lines = s.widen(d)
 	case "delete":
 		lines = s.remove(d)
+	case "broker":
+		lines = s.broker(d)
 	default:
 		t.Fatalf("%s: unknown command %s", d.Pos, d.Cmd)
 	}
@@ -237,4 +248,107 @@ func (s *scripted) remove(d *datadriven.TestData) (lines []string) {
 		lines = append(lines, fmt.Sprintf("%s id=%v: %v %s", quoted(topic.Topic), req.Version >= 6 && topic.TopicID != [16]byte{}, protocol.ErrorCode(topic.ErrorCode), quoted(topic.ErrorMessage)))
 	}
 	return lines
+}
+
+// broker takes lines of what a broker asks: "register ID key=value…", "beat ID",
+// "producer-ids ID" and "assign ID", with epoch=N or that of the registration.
+func (s *scripted) broker(d *datadriven.TestData) (lines []string) {
+	for _, line := range strings.Split(d.Input, "\n") {
+		what, settings := words(line)
+		id := number(s.t, settings[0][0])
+		epoch := s.epochs[id]
+		for _, setting := range settings {
+			if setting[0] == "epoch" {
+				epoch = int64(number(s.t, setting[1]))
+			}
+		}
+		var code int16
+		extra := ""
+		switch what {
+		case "register":
+			answer := s.ask(s.registration(id, settings)).(*kmsg.BrokerRegistrationResponse)
+			if code = answer.ErrorCode; code == 0 {
+				s.epochs[id] = answer.BrokerEpoch
+			}
+			extra = fmt.Sprintf(" epoch=%v", answer.BrokerEpoch >= 0)
+		case "beat":
+			req := kmsg.NewPtrBrokerHeartbeatRequest()
+			req.Version, req.BrokerID, req.BrokerEpoch, req.CurrentMetadataOffset, req.WantFence = 2, id, epoch, epoch-1, true
+			answer := s.ask(req).(*kmsg.BrokerHeartbeatResponse)
+			code = answer.ErrorCode
+			extra = fmt.Sprintf(" caughtUp=%v fenced=%v stop=%v", answer.IsCaughtUp, answer.IsFenced, answer.ShouldShutdown)
+		case "producer-ids":
+			req := kmsg.NewPtrAllocateProducerIDsRequest()
+			req.BrokerID, req.BrokerEpoch = id, epoch
+			answer := s.ask(req).(*kmsg.AllocateProducerIDsResponse)
+			code = answer.ErrorCode
+			extra = fmt.Sprintf(" start=%d count=%d", answer.ProducerIDStart, answer.ProducerIDLen)
+		case "assign":
+			req := kmsg.NewPtrAssignReplicasToDirsRequest()
+			req.BrokerID, req.BrokerEpoch = id, epoch
+			for name, topic := range map[string][16]byte{"a": s.ids["a"], "unknown": {9}} {
+				req.Directories = append(req.Directories, kmsg.AssignReplicasToDirsRequestDirectory{ID: [16]byte{name[0]}, Topics: []kmsg.AssignReplicasToDirsRequestDirectoryTopic{{
+					TopicID: topic, Partitions: []kmsg.AssignReplicasToDirsRequestDirectoryTopicPartition{{Partition: 0}, {Partition: 77}},
+				}}})
+			}
+			answer := s.ask(req).(*kmsg.AssignReplicasToDirsResponse)
+			code = answer.ErrorCode
+			for _, dir := range answer.Directories {
+				for _, partition := range dir.Topics[0].Partitions {
+					lines = append(lines, fmt.Sprintf("%s: %c-%d %v", line, dir.ID[0], partition.Partition, protocol.ErrorCode(partition.ErrorCode)))
+				}
+			}
+		}
+		lines = append(lines, fmt.Sprintf("%s: %v%s", line, protocol.ErrorCode(code), extra))
+	}
+	return lines
+}
+
+func (s *scripted) registration(id int32, settings [][2]string) *kmsg.BrokerRegistrationRequest {
+	req := registration(id, byte(id))
+	req.ClusterID, req.PreviousBrokerEpoch = "Q1bSgqqPT4yq1sGFWQ9w7w", -1
+	listener := kmsg.NewBrokerRegistrationRequestListener()
+	listener.Name, listener.Host, listener.Port = "PLAINTEXT", "localhost", 9092
+	req.Listeners = append(req.Listeners, listener)
+	req.Features = nil
+	ranges := map[string][2]int16{"metadata.version": {7, 33}}
+	for _, feature := range metadata.AllFeatures() {
+		ranges[feature.Name] = [2]int16{0, feature.Max()}
+	}
+	for _, setting := range settings[1:] {
+		switch key, value := setting[0], setting[1]; key {
+		case "cluster":
+			req.ClusterID = value
+		case "incarnation":
+			req.IncarnationID = [16]byte{byte(number(s.t, value))}
+		case "dirs":
+			req.LogDirs = nil
+			for _, n := range strings.Split(value, ",") {
+				if n != "" {
+					req.LogDirs = append(req.LogDirs, [16]byte{15: byte(number(s.t, n))})
+				}
+			}
+		case "no":
+			delete(ranges, value)
+		case "zk":
+			req.IsMigratingZkBroker = true
+		default:
+			low, high, _ := strings.Cut(value, "-")
+			ranges[key] = [2]int16{int16(number(s.t, low)), int16(number(s.t, high))}
+		}
+	}
+	for _, name := range sortedNames(ranges) {
+		req.Features = append(req.Features, kmsg.BrokerRegistrationRequestFeature{Name: name, MinSupportedVersion: ranges[name][0], MaxSupportedVersion: ranges[name][1]})
+	}
+	return req
+}
+
+// join makes broker 1 a live one.
+func (s *scripted) join(f *fixture) {
+	answer := handle[*kmsg.BrokerRegistrationResponse](f, s.registration(1, [][2]string{{"1", ""}}))
+	if answer.ErrorCode != 0 {
+		s.t.Fatal(protocol.ErrorCode(answer.ErrorCode))
+	}
+	f.beat(1, answer.BrokerEpoch, false)
+	f.c.options.NodeID = 99 // only the broker of another process can be a rival
 }

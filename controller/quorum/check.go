@@ -210,8 +210,6 @@ func (w *walk) judge(name string, scan *scanner, invalid error, last bool) error
 		return damage(", and only its length field is wrong")
 	case validBatchIn(rest[1:]):
 		return damage(", but valid batches follow")
-	case w.end < w.floor:
-		return damage(fmt.Sprintf(", and the log was durable up to offset %d", w.floor))
 	}
 	w.torn = damaged
 	return nil

@@ -20,7 +20,7 @@ import (
 
 const clusterID = "Q1bSgqqPT4yq1sGFWQ9w7w"
 
-func newCluster(t *testing.T) *cluster.Controller {
+func newCluster(t testing.TB) *cluster.Controller {
 	t.Helper()
 	broker, _, err := config.Broker(config.Default())
 	must(t, err)

