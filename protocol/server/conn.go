@@ -438,11 +438,36 @@ func (c *Conn) readFrame(req *Request, size int) ([]byte, error) {
 		bytes = make([]byte, size)
 	}
 	copied := copy(bytes, prefix)
-	if _, err := io.ReadFull(c.reader, bytes[copied:]); err != nil {
+	if err := c.readRest(bytes[copied:]); err != nil {
 		req.drop()
 		return nil, c.cutShort(err)
 	}
 	return bytes, nil
+}
+
+// errStalled ends a connection for the sake of those that wait for memory.
+var errStalled = errors.New("memory is short, and the rest of a request does not come")
+
+// readRest reads what is missing of a frame whose memory is granted.
+func (c *Conn) readRest(into []byte) error {
+	if c.reader.Buffered() >= len(into) {
+		_, err := io.ReadFull(c.reader, into)
+		return err
+	}
+	arrival := c.stats.budget.arrive(time.Now(), func() { c.fail(errStalled) })
+	defer c.stats.budget.arrived(arrival)
+	for len(into) > 0 {
+		n, err := c.reader.Read(into)
+		into = into[n:]
+		if err != nil && len(into) > 0 {
+			if errors.Is(err, io.EOF) {
+				err = io.ErrUnexpectedEOF
+			}
+			return err
+		}
+		arrival.progress(time.Now(), n)
+	}
+	return nil
 }
 
 // isProduce looks at the frame's first bytes, which are in prefix or else still

@@ -79,9 +79,10 @@ const (
 )
 
 const (
-	bytesPerSecondAtLeast = 128 << 10 // slower than this over a frame, a peer is taken for dead
-	patientFrameBytes     = 1 << 20   // longer frames are allocated only when
-	prefixFrameBytes      = 64 << 10  // so much of them has come
+	bytesPerSecondAtLeast = 128 << 10   // slower than this over a frame, a peer is taken for dead
+	stallPatience         = time.Second // as long as a frame may stand still while others wait for memory
+	patientFrameBytes     = 1 << 20     // longer frames are allocated only when
+	prefixFrameBytes      = 64 << 10    // so much of them has come
 	readBufferBytes       = 4 << 10
 	writeBufferBytes      = 64 << 10
 	copiedRegionBytes     = 32 << 10 // file regions up to this are read and sent with the fields around them

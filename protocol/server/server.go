@@ -216,7 +216,7 @@ func (s *Server) stats(name string) *Stats {
 	defer s.mu.Unlock()
 	found := s.listeners[name]
 	if found == nil {
-		found = &Stats{budget: &budget{limit: s.options.MemoryBytes}}
+		found = &Stats{budget: &budget{limit: s.options.MemoryBytes, stallPatience: stallPatience}}
 		s.listeners[name] = found
 	}
 	return found

@@ -521,6 +521,51 @@ func TestMemoryBudget(t *testing.T) {
 
 // 200 connections declare 100 MiB each and send little: what is allocated stays
 // small.
+// TestHalfRequestsDoNotStallTheOthers: whoever holds memory for bytes that do not
+// come, or that trickle, is cut off as soon as somebody else waits for it; not
+// before, and not one whose bytes come.
+func TestHalfRequestsDoNotStallTheOthers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := New(echo, Options{MemoryBytes: 3_000_000})
+		whole := heartbeat(1, strings.Repeat("x", 30_000))
+		half := append(binary.BigEndian.AppendUint32(nil, 1_000_000), whole[4:]...)
+		feeding := make(chan struct{})
+		reasons := make(chan error, 3)
+		for _, chunk := range []int{0, 1, 20_000} { // bytes every 100 ms
+			p := pipeTo(t, s)
+			go func() {
+				defer p.Close()
+				_, err := p.Write(half)
+				for sent := len(half); err == nil && sent+chunk < len(half)+960_000; sent += chunk {
+					select {
+					case <-feeding:
+						return
+					case <-time.After(100 * time.Millisecond):
+						_, err = p.Write(make([]byte, chunk))
+					}
+				}
+				reasons <- err
+			}()
+		}
+		time.Sleep(3 * time.Second)
+		if held := s.stats("PLAINTEXT").MemoryHeld(); held != 3_000_000 || len(reasons) > 0 {
+			t.Errorf("%d bytes are held: somebody was cut off though nobody waited", held)
+		}
+		p, asked := pipeTo(t, s), time.Now()
+		p.send(heartbeat(9, strings.Repeat("y", 30_000)))
+		p.expect(9)
+		if took := time.Since(asked); took > 2*stallPatience {
+			t.Errorf("a whole request waited %v for half ones", took)
+		}
+		synctest.Wait()
+		if held := s.stats("PLAINTEXT").MemoryHeld(); held != 1_000_000 {
+			t.Errorf("%d bytes are held, but only the frame whose bytes come should be left", held)
+		}
+		close(feeding)
+		shut(t, s)
+	})
+}
+
 func TestDeclaredLengthsAllocateNothing(t *testing.T) {
 	s := New(echo, Options{})
 	dial := tcpTo(t, s)
