@@ -118,7 +118,11 @@ func (f *fixture) openStore(settings *config.BrokerConfig, logger *slog.Logger) 
 	})
 	none := func(kmsg.Request, func(kmsg.Response, error)) {}
 	reports := broker.NewDirectoryReports(1, func() protocol.BrokerEpoch { return 1 }, none, func() {})
-	f.applier = broker.NewApplier(1, options, f.replicas, f.store, reports, logger)
+	f.applier = broker.NewApplier(1, options, f.replicas, f.store, reports, func(tasks []func()) {
+		for _, task := range tasks {
+			task()
+		}
+	}, logger)
 }
 
 func (f *fixture) close() {

@@ -21,14 +21,16 @@ type Applier struct {
 	replicas    *replica.Manager
 	store       *store.Store
 	directories *DirectoryReports
+	sideBySide  func(tasks []func())
 	logger      *slog.Logger
 
 	applied atomic.Int64 // offset of the last Image applied
 }
 
-// NewApplier makes an Applier that has applied nothing.
-func NewApplier(nodeID protocol.NodeID, options *TopicOptions, replicas *replica.Manager, logs *store.Store, directories *DirectoryReports, logger *slog.Logger) *Applier {
-	a := &Applier{nodeID: nodeID, options: options, replicas: replicas, store: logs, directories: directories, logger: logger}
+// NewApplier makes an Applier that has applied nothing. sideBySide runs tasks in
+// any order and returns when all are done.
+func NewApplier(nodeID protocol.NodeID, options *TopicOptions, replicas *replica.Manager, logs *store.Store, directories *DirectoryReports, sideBySide func(tasks []func()), logger *slog.Logger) *Applier {
+	a := &Applier{nodeID: nodeID, options: options, replicas: replicas, store: logs, directories: directories, sideBySide: sideBySide, logger: logger}
 	a.applied.Store(-1)
 	return a
 }
@@ -74,12 +76,20 @@ func (a *Applier) Apply(now time.Time, before, after *metadata.Image) {
 		}
 	}
 	a.settings(now, changes, after)
-	for _, change := range changes.Topics {
+	a.roles(now, changes.Topics)
+	a.applied.Store(int64(after.Provenance().Offset))
+}
+
+// roles gives the replicas of changed partitions their roles, side by side: each
+// new leader epoch waits for the disk.
+func (a *Applier) roles(now time.Time, topics []metadata.TopicChange) {
+	var tasks []func()
+	for _, change := range topics {
 		for _, n := range change.Partitions {
-			a.partition(now, change, n)
+			tasks = append(tasks, func() { a.partition(now, change, n) })
 		}
 	}
-	a.applied.Store(int64(after.Provenance().Offset))
+	a.sideBySide(tasks)
 }
 
 func (a *Applier) partition(now time.Time, change metadata.TopicChange, n int32) {

@@ -35,6 +35,9 @@ type Options struct {
 	Hostname string
 	// Workers runs a task elsewhere (fsync, recovery, removal); nil: inline.
 	Workers func(task func())
+	// SideBySide runs tasks in any order, perhaps at once, and returns when all
+	// are done; nil: one after another.
+	SideBySide func(tasks []func())
 	// Send sends a request to the active controller; see broker.Send.
 	Send broker.Send
 	// Fatal is told once, from anywhere, that the node cannot go on.
@@ -74,6 +77,9 @@ type Node struct {
 func New(now time.Time, options Options) (*Node, error) {
 	n := &Node{options: options, config: options.Config, pool: compress.NewPool()}
 	n.wakes = newWakes()
+	if options.SideBySide == nil {
+		n.options.SideBySide = oneByOne
+	}
 	n.failed.Store(&[]protocol.DirectoryID{})
 	if !n.config.Broker || !n.config.Controller {
 		return nil, errors.New("process.roles must be broker,controller: a node in one role alone is not served yet")
@@ -93,6 +99,12 @@ func New(now time.Time, options Options) (*Node, error) {
 		return nil, errors.Join(err, n.prepared.Close())
 	}
 	return n, nil
+}
+
+func oneByOne(tasks []func()) {
+	for _, task := range tasks {
+		task()
+	}
 }
 
 // Start makes the node ready to be ticked. When it returns, the metadata is
@@ -140,7 +152,7 @@ func (n *Node) assemble(now time.Time) {
 	}
 	n.directories = broker.NewDirectoryReports(n.config.NodeID, n.lifecycle.Epoch, n.options.Send, n.wakes.of(partBroker))
 	n.producerIDs = broker.NewProducerIDs(n.config.NodeID, n.lifecycle.Epoch, n.options.Send)
-	n.applier = broker.NewApplier(n.config.NodeID, n.topicOptions, n.replicas, n.store, n.directories, n.options.Logger)
+	n.applier = broker.NewApplier(n.config.NodeID, n.topicOptions, n.replicas, n.store, n.directories, n.options.SideBySide, n.options.Logger)
 	n.handler = api.New(n.apiNode())
 }
 

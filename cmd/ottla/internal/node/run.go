@@ -11,6 +11,7 @@ import (
 	"os"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kmsg"
@@ -50,7 +51,7 @@ func Run(ctx context.Context, node *config.BrokerConfig, logger *slog.Logger) er
 	}
 	r.node, err = New(started, Options{
 		Config: bound, FS: vfs.OS(), Random: SecureRandom, Logger: logger, Hostname: hostname,
-		Workers: r.work, Send: r.send, Fatal: r.fail, State: r.state,
+		Workers: r.work, SideBySide: sideBySide, Send: r.send, Fatal: r.fail, State: r.state,
 	})
 	if err != nil {
 		return err
@@ -205,6 +206,23 @@ func (r *runner) fail(err error) {
 // work runs a task of the storage on a goroutine of its own. There are as many
 // at a time as the parts hand out: flushes, recoveries and removals.
 func (r *runner) work(task func()) { r.tasks.Go(task) }
+
+// sideBySideMost is how many tasks run at once: enough for a disk that gathers
+// what is synced at the same time.
+const sideBySideMost = 16
+
+func sideBySide(tasks []func()) {
+	var workers sync.WaitGroup
+	var next atomic.Int64
+	for range min(sideBySideMost, len(tasks)) {
+		workers.Go(func() {
+			for at := next.Add(1) - 1; int(at) < len(tasks); at = next.Add(1) - 1 {
+				tasks[at]()
+			}
+		})
+	}
+	workers.Wait()
+}
 
 func (r *runner) send(req kmsg.Request, done func(kmsg.Response, error)) {
 	r.controller.Send(req, 0, done)
