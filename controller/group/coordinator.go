@@ -1,6 +1,8 @@
 package group
 
 import (
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kmsg"
@@ -39,44 +41,144 @@ type Options struct {
 	MaxBatchBytes func() int
 }
 
+// maxExpiries bounds how many deadlines one Tick serves; what is left is due at
+// once.
+const maxExpiries = 1000
+
 // Coordinator is the machine. See the package comment.
 type Coordinator struct {
 	options Options
+
+	// Durable: changed by Apply alone (of a group, what is marked so).
+	groups  map[string]*group
+	offsets offsetStore
+
+	// Volatile.
+	active    bool
+	deadlines deadlines
+	cleanup   deadline // the next look for offsets and groups that expired
+	tokens    machine.Token
 }
 
 // New makes an empty coordinator of one partition.
-func New(options Options) *Coordinator { return &Coordinator{options: options} }
+func New(options Options) *Coordinator {
+	return &Coordinator{options: options, groups: map[string]*group{}, offsets: offsetStore{}}
+}
 
 var _ machine.Machine = (*Coordinator)(nil)
 
-// Restore implements machine.Machine.
-func (c *Coordinator) Restore(end protocol.Offset, epoch protocol.LeaderEpoch, timestampMs int64, records []machine.Record) error {
-	panic("not yet")
+// Restore implements machine.Machine. Coordinators have no snapshots: the shell
+// restores to nothing and replays the log.
+func (c *Coordinator) Restore(end protocol.Offset, _ protocol.LeaderEpoch, timestampMs int64, records []machine.Record) error {
+	c.Resign()
+	c.groups, c.offsets = map[string]*group{}, offsetStore{}
+	return c.replay(end-1, 0, timestampMs, records)
 }
 
 // Apply implements machine.Machine.
-func (c *Coordinator) Apply(base protocol.Offset, epoch protocol.LeaderEpoch, timestampMs int64, records []machine.Record) error {
-	panic("not yet")
+func (c *Coordinator) Apply(base protocol.Offset, _ protocol.LeaderEpoch, timestampMs int64, records []machine.Record) error {
+	return c.replay(base, 1, timestampMs, records)
 }
 
 // Committed implements machine.Machine: nothing here waits for it.
 func (c *Coordinator) Committed(protocol.Offset) {}
 
-// Activate implements machine.Machine: members get a whole session to show up.
-func (c *Coordinator) Activate(turn machine.Turn, epoch protocol.LeaderEpoch) (machine.Result, error) {
-	panic("not yet")
+// Activate implements machine.Machine: every member gets a whole session to
+// show up.
+func (c *Coordinator) Activate(turn machine.Turn, _ protocol.LeaderEpoch) (machine.Result, error) {
+	c.Resign()
+	c.active = true
+	d := &decision{now: turn.Now}
+	for _, id := range slices.Sorted(maps.Keys(c.groups)) {
+		c.wake(d, c.groups[id])
+	}
+	c.cleanup.expire = c.expireOffsets
+	c.deadlines.set(&c.cleanup, turn.Now.Add(c.options.Settings.OffsetsCheckInterval))
+	result := d.result(nil)
+	result.Divisible = true
+	return result, nil
 }
 
-// Resign implements machine.Machine.
-func (c *Coordinator) Resign() { panic("not yet") }
+// Resign implements machine.Machine: the volatile state is gone.
+func (c *Coordinator) Resign() {
+	c.active, c.deadlines, c.cleanup = false, deadlines{}, deadline{}
+	for _, g := range c.groups {
+		g.sleep()
+	}
+}
 
 // Handle implements machine.Machine: request is a Request or a TopicsDeleted.
 func (c *Coordinator) Handle(turn machine.Turn, request any) (machine.Result, error) {
-	panic("not yet")
+	d := &decision{now: turn.Now}
+	switch request := request.(type) {
+	case Request:
+		reply, err := c.serve(d, request)
+		if err != nil {
+			return machine.Result{}, err
+		}
+		result := d.result(reply)
+		_, result.Divisible = request.Message.(*kmsg.DeleteGroupsRequest)
+		return result, nil
+	case TopicsDeleted:
+		c.deleteTopics(d, request.Topics)
+		result := d.result(nil)
+		result.Divisible = true
+		return result, nil
+	default:
+		return machine.Result{}, protocol.Errorf(protocol.InvalidRequest, "the group coordinator does not know %T", request)
+	}
 }
 
-// Tick implements machine.Machine.
-func (c *Coordinator) Tick(turn machine.Turn) (machine.Result, error) { panic("not yet") }
+// serve decides one message. The response is nil if the request is parked.
+func (c *Coordinator) serve(d *decision, request Request) (kmsg.Response, error) {
+	switch message := request.Message.(type) {
+	case *kmsg.JoinGroupRequest:
+		return c.joinGroup(d, request, message), nil
+	case *kmsg.SyncGroupRequest:
+		return c.syncGroup(d, message), nil
+	case *kmsg.HeartbeatRequest:
+		return c.heartbeat(d, message), nil
+	case *kmsg.LeaveGroupRequest:
+		return c.leaveGroup(d, message), nil
+	case *kmsg.OffsetCommitRequest:
+		return c.commitOffsets(d, message), nil
+	case *kmsg.OffsetFetchRequest:
+		return c.fetchOffsets(message), nil
+	case *kmsg.OffsetDeleteRequest:
+		return c.deleteOffsets(d, message), nil
+	case *kmsg.DescribeGroupsRequest:
+		return c.describeGroups(message), nil
+	case *kmsg.ListGroupsRequest:
+		return c.listGroups(message), nil
+	case *kmsg.DeleteGroupsRequest:
+		return c.deleteGroups(d, message), nil
+	default:
+		return nil, protocol.Errorf(protocol.UnsupportedVersion, "the group coordinator does not serve %T", message)
+	}
+}
+
+// Tick implements machine.Machine: it serves the deadlines that are due. The
+// look for expired offsets is a decision of its own, for it reads what only
+// Apply changes.
+func (c *Coordinator) Tick(turn machine.Turn) (machine.Result, error) {
+	d := &decision{now: turn.Now}
+	for range maxExpiries {
+		if c.cleanup.index == 1 && (len(d.records) > 0 || len(d.answers) > 0) {
+			break
+		}
+		t := c.deadlines.due(turn.Now)
+		if t == nil {
+			break
+		}
+		t.expire(d)
+		if t == &c.cleanup {
+			break
+		}
+	}
+	result := d.result(nil)
+	result.Divisible = true
+	return result, nil
+}
 
 // NextDeadline implements machine.Machine.
-func (c *Coordinator) NextDeadline() time.Time { panic("not yet") }
+func (c *Coordinator) NextDeadline() time.Time { return c.deadlines.next() }
