@@ -98,7 +98,7 @@ func (l *Log) repair(m *Maintenance) error {
 			return err
 		}
 		if w.Damage != nil {
-			return &DamagedError{File: s.LogName(), Position: w.Damage.Position, Reason: w.Damage.Reason}
+			return asDamage(w.Damage)
 		}
 		if err := sealDurably(s); err != nil {
 			return err

@@ -6,7 +6,6 @@ import (
 	"io/fs"
 	"path"
 	"slices"
-	"strings"
 
 	"ottla/protocol"
 	"ottla/storage/segment"
@@ -60,8 +59,10 @@ func Open(env Env, dir string, tp protocol.TopicPartition, opts Options, state O
 }
 
 func (o *opening) run() error {
-	if err := o.tidy(); err != nil {
-		return err
+	stray, err := segment.Tidy(o.env.Files, o.dir)
+	o.stray(stray)
+	if err != nil {
+		return asDamage(err)
 	}
 	if err := o.list(); err != nil {
 		return err
@@ -91,111 +92,11 @@ func (o *opening) run() error {
 	return nil
 }
 
-// tidy finishes or undoes what a crash interrupted, as LogLoader does: .deleted files go; .cleaned files are an
-// unfinished compaction and go; .swap files are a finished one and replace what they were made from.
-func (o *opening) tidy() error {
-	entries, err := o.env.FS.ReadDir(o.dir)
-	if err != nil {
-		return err
-	}
-	leastCleaned := never
-	var swaps []vfs.Entry
-	for _, e := range entries {
-		base, suffix, isSegment := segment.ParseName(e.Name)
-		switch {
-		case e.Dir:
-		case strings.HasSuffix(e.Name, tempSuffix):
-			err = o.discard(e.Name)
-		case strings.HasSuffix(e.Name, segment.DeletedSuffix) && !strings.Contains(e.Name, ".checkpoint"):
-			err = o.discard(e.Name)
-		case isSegment && strings.HasSuffix(suffix, segment.CleanedSuffix):
-			leastCleaned = min(leastCleaned, base)
-			err = o.discard(e.Name)
-		case isSegment && strings.HasSuffix(suffix, segment.SwapSuffix):
-			swaps = append(swaps, e)
-		}
-		if err != nil {
-			return err
-		}
-	}
-	return o.finishSwap(swaps, leastCleaned)
-}
-
-func (o *opening) discard(name string) error {
-	o.report.StrayFiles++
-	o.dirStale.Store(true)
-	if err := o.env.FS.Remove(path.Join(o.dir, name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("cannot remove a left-over file: %w", err)
-	}
-	return nil
-}
-
-// finishSwap puts swapped-in segments in place. Those at or after an unfinished .cleaned one were not complete.
-func (o *opening) finishSwap(swaps []vfs.Entry, leastCleaned protocol.Offset) error {
-	least, most := never, protocol.NoOffset
-	var valid []string
-	for _, e := range swaps {
-		base, suffix, _ := segment.ParseName(e.Name)
-		if base >= leastCleaned {
-			if err := o.discard(e.Name); err != nil {
-				return err
-			}
-			continue
-		}
-		valid = append(valid, e.Name)
-		if suffix != segment.LogSuffix+segment.SwapSuffix {
-			continue
-		}
-		next, err := o.endOfSwap(base, e.Size)
-		if err != nil {
-			return err
-		}
-		least, most = min(least, base), max(most, next)
-	}
-	if err := o.discardRange(least, most); err != nil {
-		return err
-	}
-	for _, name := range valid {
-		o.report.StrayFiles++
+func (o *opening) stray(files int) {
+	o.report.StrayFiles += files
+	if files > 0 {
 		o.dirStale.Store(true)
-		target := strings.TrimSuffix(name, segment.SwapSuffix)
-		if err := o.env.FS.Rename(path.Join(o.dir, name), path.Join(o.dir, target)); err != nil {
-			return fmt.Errorf("cannot put a compacted segment in place: %w", err)
-		}
 	}
-	return nil
-}
-
-// endOfSwap finds the offset after the last batch of a NNN.log.swap.
-func (o *opening) endOfSwap(base protocol.Offset, size int64) (protocol.Offset, error) {
-	s := segment.OpenSwap(o.env.Files, o.dir, base, size)
-	defer s.Close()
-	w, err := s.Rebuild(segment.Trusting, nil)
-	if err == nil && w.Damage != nil {
-		err = o.damaged(s, w.Damage.Position, "%s", w.Damage.Reason)
-	}
-	return w.Next, err
-}
-
-// discardRange removes the files of segments that begin within [from, to): what swapped-in ones were made from.
-func (o *opening) discardRange(from, to protocol.Offset) error {
-	if from >= to {
-		return nil
-	}
-	entries, err := o.env.FS.ReadDir(o.dir)
-	if err != nil {
-		return err
-	}
-	for _, e := range entries {
-		base, suffix, ok := segment.ParseName(e.Name)
-		if !ok || e.Dir || strings.HasSuffix(suffix, segment.SwapSuffix) || base < from || base >= to {
-			continue
-		}
-		if err := o.discard(e.Name); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // list finds the segments and snapshots, and removes index files without a .log.
@@ -242,7 +143,8 @@ func (o *opening) assign(e vfs.Entry, found map[protocol.Offset]*segment.Present
 		return nil
 	case segment.IndexSuffix, segment.TimeIndexSuffix, segment.TxnIndexSuffix:
 		if present == nil {
-			return o.discard(e.Name)
+			o.stray(1)
+			return o.env.FS.Remove(path.Join(o.dir, e.Name))
 		}
 		size = map[string]*int64{
 			segment.IndexSuffix: &present.Index, segment.TimeIndexSuffix: &present.TimeIndex, segment.TxnIndexSuffix: &present.TxnIndex,

@@ -30,7 +30,7 @@ type oracle struct {
 	done bool // the log is closed
 	// The script deletes records up to offsets within batches.
 	starts bool
-	seen map[string]int
+	seen   map[string]int
 }
 
 func TestOracle(t *testing.T) {

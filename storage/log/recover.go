@@ -63,7 +63,7 @@ func (o *opening) checkSealed(i int) error {
 		}
 	}
 	if err != nil {
-		return asDamage(s, err)
+		return asDamage(err)
 	}
 	if end != next {
 		if gap, err := o.mayHaveGap(i, end, next); err != nil {
@@ -97,11 +97,11 @@ func sealDurably(s *segment.Segment) error {
 	return s.SyncIndexes()
 }
 
-// asDamage names the file of a *segment.Damage.
-func asDamage(s *segment.Segment, err error) error {
+// asDamage turns a *segment.Damage into what Open returns.
+func asDamage(err error) error {
 	var damage *segment.Damage
 	if errors.As(err, &damage) {
-		return &DamagedError{File: s.LogName(), Position: damage.Position, Reason: damage.Reason}
+		return &DamagedError{File: damage.File, Position: damage.Position, Reason: damage.Reason}
 	}
 	return err
 }

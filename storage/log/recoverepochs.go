@@ -87,7 +87,7 @@ func (o *opening) batchAt(offset protocol.Offset) (protocol.Offset, protocol.Lea
 		base, epoch = b.Header.BaseOffset(), b.Header.PartitionLeaderEpoch()
 		return segment.ErrStop
 	})
-	return base, epoch, asDamage(s, err)
+	return base, epoch, asDamage(err)
 }
 
 // epochsOfBatches walks all batches.
@@ -95,7 +95,7 @@ func (o *opening) epochsOfBatches() ([]EpochStart, error) {
 	o.seen = nil
 	for _, s := range o.segments {
 		if err := s.Batches(s.Base(), s.Size(), o.see); err != nil {
-			return nil, asDamage(s, err)
+			return nil, asDamage(err)
 		}
 	}
 	return o.withSeenFrom(protocol.Offset(0)), nil

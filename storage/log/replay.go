@@ -159,7 +159,7 @@ func (r *replay) run() error {
 		r.aborted = r.aborted[:0]
 		err := s.Batches(start, s.Size(), func(b segment.Batch) error { return r.apply(s, b) })
 		if err != nil {
-			return asDamage(s, err)
+			return asDamage(err)
 		}
 		if s.Base() >= r.txnsFrom && s.Base() >= r.from {
 			if err := r.compareTxns(s); err != nil {
@@ -225,7 +225,7 @@ func readMarker(s *segment.Segment, b segment.Batch) (record.Batch, *producer.Ma
 		return nil, nil, err
 	}
 	if err := batch.CheckCRC(); err != nil {
-		return nil, nil, &segment.Damage{Position: b.Position, Reason: err.Error()} // consumers would wait for it for ever
+		return nil, nil, &segment.Damage{File: s.LogName(), Position: b.Position, Reason: err.Error()} // consumers would wait for it for ever
 	}
 	marker, err := producer.ReadMarker(batch)
 	if err != nil {

@@ -109,13 +109,13 @@ func (s *Segment) seekFrom(c *cursor, hint OffsetEntry, offset protocol.Offset) 
 	for first := true; ; first = false {
 		b, err := c.step()
 		if err == io.EOF && first && hint.Position > 0 { //nolint:errorlint // step returns it bare
-			return Batch{}, &Damage{hint.Position, "the index points beyond the end"}
+			return Batch{}, &Damage{s.LogName(), hint.Position, "the index points beyond the end"}
 		}
 		if err != nil {
 			return Batch{}, err
 		}
 		if first && hint.Position > 0 && b.Header.BaseOffset() > hint.Offset {
-			return Batch{}, &Damage{hint.Position, "the index points at another batch"}
+			return Batch{}, &Damage{s.LogName(), hint.Position, "the index points at another batch"}
 		}
 		if b.Header.LastOffset() >= offset {
 			return b, nil

@@ -210,7 +210,7 @@ func (s *Segment) walk(position int64, doubt Doubt, visit func(Batch) error) (Wa
 		if err == nil && b.Header.LastOffset() >= doubt.From {
 			found.Checked += b.Size
 			if err = w.checkCRC(b); err == nil && doubt.Dense {
-				err = follows(b, found, epoch)
+				err = s.follows(b, found, epoch)
 			}
 		}
 		if errors.As(err, &found.Damage) {
@@ -233,12 +233,12 @@ func (s *Segment) walk(position int64, doubt Doubt, visit func(Batch) error) (Wa
 }
 
 // follows tells a batch that continues what was walked from one that something older, or damage, put there.
-func follows(b Batch, before Walked, epoch protocol.LeaderEpoch) error {
+func (s *Segment) follows(b Batch, before Walked, epoch protocol.LeaderEpoch) error {
 	if b.Header.BaseOffset() != before.Next {
-		return &Damage{b.Position, fmt.Sprintf("a batch has offset %d where %d should be", b.Header.BaseOffset(), before.Next)}
+		return &Damage{s.LogName(), b.Position, fmt.Sprintf("a batch has offset %d where %d should be", b.Header.BaseOffset(), before.Next)}
 	}
 	if b.Header.PartitionLeaderEpoch() < epoch {
-		return &Damage{b.Position, fmt.Sprintf("a batch has leader epoch %d after %d", b.Header.PartitionLeaderEpoch(), epoch)}
+		return &Damage{s.LogName(), b.Position, fmt.Sprintf("a batch has leader epoch %d after %d", b.Header.PartitionLeaderEpoch(), epoch)}
 	}
 	return nil
 }

@@ -130,14 +130,6 @@ func Open(cache *FileCache, dir string, base protocol.Offset, opts Options, pres
 	return s
 }
 
-// OpenSwap opens a NNN.log.swap for reading.
-func OpenSwap(cache *FileCache, dir string, base protocol.Offset, sizeBytes int64) *Segment {
-	s := attach(cache, dir, base, Options{IntervalBytes: 4096, IndexBytes: 1 << 30})
-	s.log.moved(s.log.Name() + SwapSuffix)
-	s.size.Store(sizeBytes)
-	return s
-}
-
 // Rest closes the segment's files until they are needed again.
 func (s *Segment) Rest() {
 	for _, f := range s.files() {

@@ -34,30 +34,30 @@ func (s *Segment) largestByIndex() (TimeEntry, error) {
 	count := s.times.len()
 	if count == 0 {
 		if s.Size() > 0 {
-			return TimeEntry{}, &Damage{0, "the time index of a sealed segment is empty"}
+			return TimeEntry{}, &Damage{s.LogName(), 0, "the time index of a sealed segment is empty"}
 		}
 		return TimeEntry{-1, s.base}, nil
 	}
 	entry, err := s.times.at(count - 1)
 	if err != nil {
-		return TimeEntry{}, &Damage{0, err.Error()}
+		return TimeEntry{}, &Damage{s.LogName(), 0, err.Error()}
 	}
 	last := s.decodeTime(entry[:])
 	if last.TimestampMs < 0 || last.Offset < s.base {
-		return TimeEntry{}, &Damage{0, "the last time index entry is impossible"}
+		return TimeEntry{}, &Damage{s.LogName(), 0, "the last time index entry is impossible"}
 	}
 	confirmed := false
 	largest := TimeEntry{-1, s.base}
 	err = s.Batches(last.Offset, s.Size(), func(b Batch) error {
 		if !confirmed && b.Header.MaxTimestamp() != last.TimestampMs {
-			return &Damage{b.Position, "the time index does not fit the log"}
+			return &Damage{s.LogName(), b.Position, "the time index does not fit the log"}
 		}
 		confirmed = true
 		largest = larger(largest, b)
 		return nil
 	})
 	if err == nil && !confirmed {
-		err = &Damage{0, "the time index points beyond the log"}
+		err = &Damage{s.LogName(), 0, "the time index points beyond the log"}
 	}
 	return largest, err
 }
@@ -108,7 +108,7 @@ func (s *Segment) findTime(timestampMs int64, from, start protocol.Offset, limit
 	found := Batch{Position: -1}
 	err := s.Batches(start, limit, func(b Batch) error {
 		if !fits(b) {
-			return &Damage{b.Position, "the time index does not fit the log"}
+			return &Damage{s.LogName(), b.Position, "the time index does not fit the log"}
 		}
 		if b.Header.MaxTimestamp() < timestampMs || b.Header.LastOffset() < from {
 			return nil

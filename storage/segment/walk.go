@@ -21,16 +21,18 @@ type Batch struct {
 
 // Damage says where and why a walk could not go on.
 type Damage struct {
+	File     string // path
 	Position int64
 	Reason   string
 }
 
-func (d *Damage) Error() string { return fmt.Sprintf("at byte %d: %s", d.Position, d.Reason) }
+func (d *Damage) Error() string { return fmt.Sprintf("%s, byte %d: %s", d.File, d.Position, d.Reason) }
 
 // walker reads batch headers one after the other. Small batches are read many at a time, of large ones only
 // the headers.
 type walker struct {
 	file io.ReaderAt
+	name string
 	base protocol.Offset // of the segment
 	end  int64           // bytes of the file to walk
 	next protocol.Offset // the least base offset that may come next
@@ -64,6 +66,7 @@ func (s *Segment) giveBack(c *cursor) {
 
 // start begins a walk at a position of the pinned .log.
 func (w *walker) start(s *Segment, position, end int64, buf []byte) {
+	w.name = s.log.file.Name()
 	w.file, w.base, w.end, w.next, w.buf = s.log.file, s.base, end, s.base, buf
 	w.position, w.from, w.held, w.chunk = position, 0, nil, leastChunk
 }
@@ -112,7 +115,7 @@ func (w *walker) check(header record.Batch, left int64) (int64, error) {
 }
 
 func (w *walker) damage(format string, args ...any) error {
-	return &Damage{w.position, fmt.Sprintf(format, args...)}
+	return &Damage{w.name, w.position, fmt.Sprintf(format, args...)}
 }
 
 // read gives n bytes of the file at position, n at most len(buf).
@@ -157,7 +160,7 @@ func (w *walker) checkCRC(b Batch) error {
 		at += int64(n)
 	}
 	if computed != stored {
-		return &Damage{b.Position, fmt.Sprintf("the checksum of the batch at offset %d is %08x, not %08x",
+		return &Damage{w.name, b.Position, fmt.Sprintf("the checksum of the batch at offset %d is %08x, not %08x",
 			b.Header.BaseOffset(), computed, stored)}
 	}
 	return nil
