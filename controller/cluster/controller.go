@@ -38,6 +38,7 @@ type Controller struct {
 	written bool            // a record of the log itself was applied: no bootstrap is due
 
 	sessions map[protocol.NodeID]*session // volatile: brokers that were heard
+	lastTick time.Time                    // volatile: shows when the controller was held up
 }
 
 // Request is what Handle takes: a message of the protocol, authorised.
@@ -95,7 +96,7 @@ func (c *Controller) Committed(protocol.Offset) {}
 // Activate implements machine.Machine. A log without records gets what the
 // format prepared, in one metadata transaction, as Kafka does.
 func (c *Controller) Activate(turn machine.Turn, _ protocol.LeaderEpoch) (machine.Result, error) {
-	c.sessions = map[protocol.NodeID]*session{}
+	c.sessions, c.lastTick = map[protocol.NodeID]*session{}, turn.Now
 	for broker := range c.image.Brokers() {
 		if !broker.Fenced {
 			c.session(broker.ID).heard = turn.Now

@@ -82,12 +82,7 @@ func lifeOfABroker(t *testing.T, features map[string]int16) []string {
 	f.create(b)
 	stop(epoch)
 	start(2, epoch)
-	f.now = f.now.Add(10 * time.Second) // killed; Apache Kafka lets the session end
-	result, err := f.c.Tick(f.turn())
-	if err != nil {
-		t.Fatal(err)
-	}
-	f.apply(result)
+	f.pass(10 * time.Second) // killed; Apache Kafka lets the session end
 	epoch = start(3, -1)
 	stop(epoch)
 	return f.payloads()

@@ -139,20 +139,7 @@ func (s *story) beat(id int32, flags map[string][]string) string {
 	return state + "\n"
 }
 
-func (s *story) wait(seconds int) {
-	s.f.now = s.f.now.Add(time.Duration(seconds) * time.Second)
-	for {
-		due := s.f.c.NextDeadline()
-		if due.IsZero() || due.After(s.f.now) {
-			return
-		}
-		result, err := s.f.c.Tick(s.f.turn())
-		if err != nil {
-			s.t.Fatal(err)
-		}
-		s.f.apply(result)
-	}
-}
+func (s *story) wait(seconds int) { s.f.pass(time.Duration(seconds) * time.Second) }
 
 func (s *story) create(name string, args []datadriven.CmdArg) string {
 	req := createTopic(name, -1, -1)

@@ -92,15 +92,18 @@ func TestClusterOverTheQuorum(t *testing.T) {
 			t.Fatalf("%+v", answer)
 		}
 		if i == 10 {
-			r.tick(2 * time.Hour) // a snapshot; the session is over
+			r.tick(2 * time.Hour) // a snapshot; nobody's silence, as the controller was away
+			for range 4 {
+				r.tick(3 * time.Second) // the session is over
+			}
 			if !r.q.Image().Broker(1).Fenced {
 				t.Fatal("a silent broker was not fenced")
 			}
 			epoch = r.joinCluster(byte(10+i), epoch)
 		}
 	}
-	if due, session := r.q.NextDeadline(), r.now.Add(9*time.Second); !due.Equal(session) {
-		t.Fatalf("deadline %v, want the end of the session %v", due, session)
+	if due, session := r.q.NextDeadline(), r.now.Add(9*time.Second); due.IsZero() || due.After(session) {
+		t.Fatalf("deadline %v, after the end of the session %v", due, session)
 	}
 	for i, trust := range []log.Trust{log.Clean, log.OtherBoot, log.SameBoot} {
 		before := r.q.Image()
