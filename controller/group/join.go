@@ -77,6 +77,7 @@ func (c *Coordinator) joinClassic(d *decision, g *classicGroup, j *join) kmsg.Re
 	switch {
 	case !c.hasRoom(g, j.request.MemberID):
 		c.expel(d, g, j.request.MemberID, protocol.GroupMaxSizeReached)
+		c.maybeComplete(d, g) // it may have been all that the others waited for
 		response = j.refuse("", protocol.GroupMaxSizeReached)
 	case !g.supports(j.request.ProtocolType, j.protocols):
 		response = j.refuse(j.request.MemberID, protocol.InconsistentGroupProtocol)
