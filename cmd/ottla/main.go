@@ -53,6 +53,8 @@ func rootCommand() *cobra.Command {
 		Short:         "An Apache Kafka broker and controller in one binary",
 		SilenceUsage:  true,
 		SilenceErrors: true,
+		Args:          arguments(cobra.NoArgs), // a command that there is not
+		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
 	root.AddCommand(serveCommand(), formatCommand(), dumpCommand(), versionCommand())

@@ -35,13 +35,14 @@ func serveCommand() *cobra.Command {
 }
 
 func serve(cmd *cobra.Command, path string, overrides []string) error {
+	// From here on a signal is a clean stop, also one that comes before anything is open.
+	ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
 	logger := slog.New(slog.NewTextHandler(cmd.ErrOrStderr(), nil))
 	settings, err := brokerConfig(path, overrides, logger)
 	if err != nil {
 		return err
 	}
-	ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
 	return node.Run(ctx, settings, logger)
 }
 

@@ -74,6 +74,7 @@ type builder struct {
 	report Report
 	faults Errors
 	bad    map[string]bool // keys whose value could not be read
+	copied map[string]bool // of broker.id and node.id, the one filled in
 }
 
 // Broker checks the properties of a node: every value against its row, and the
@@ -81,7 +82,7 @@ type builder struct {
 // an Errors and names all faults at once. The properties must have been merged
 // by Layer. The Report is of use also beside an error.
 func Broker(properties []Property) (*BrokerConfig, Report, error) {
-	b := &builder{bad: map[string]bool{}}
+	b := &builder{bad: map[string]bool{}, copied: map[string]bool{}}
 	b.given = map[string]Property{}
 	for _, property := range properties {
 		b.given[property.Name] = property
@@ -106,9 +107,11 @@ func (b *builder) fillIDs() {
 	switch {
 	case hasNode && !hasBroker:
 		node.Name = "broker.id"
+		b.copied["broker.id"] = true
 		b.given["broker.id"] = node
 	case hasBroker && !hasNode:
 		broker.Name = "node.id"
+		b.copied["node.id"] = true
 		b.given["node.id"] = broker
 	}
 }
@@ -132,6 +135,10 @@ func (b *builder) readValues() {
 			continue
 		}
 		parsed, bad := row.parse(property.Value)
+		if bad != nil && b.copied[property.Name] {
+			b.bad[property.Name] = true // the one it was filled in from is named
+			continue
+		}
 		if bad != nil {
 			b.fault(property.Name, "%s is %s, but it takes %s%s",
 				property.Name, row.shown(property.Value), row.takes(), detail(bad))

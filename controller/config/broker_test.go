@@ -169,6 +169,15 @@ func TestReport(t *testing.T) {
 	}
 }
 
+// TestBadIDIsNamedOnce: broker.id and node.id stand for each other, and a fault
+// names the one that was given.
+func TestBadIDIsNamedOnce(t *testing.T) {
+	_, _, err := Broker(over("node.id=abc"))
+	if err == nil || strings.Contains(err.Error(), "broker.id") || !strings.Contains(err.Error(), "node.id is") {
+		t.Errorf("the error is %v", err)
+	}
+}
+
 func TestListenerScopedKeys(t *testing.T) {
 	c, _, err := Broker(over("max.connections=100\nlistener.name.plaintext.max.connections=5\n" +
 		"listener.name.plaintext.scram-sha-256.sasl.jaas.config=x\nmax.connections.per.ip.overrides=127.0.0.1:3,host:4"))

@@ -26,7 +26,7 @@ type Local struct {
 // limits on the number of connections do not apply.
 func (s *Server) Local(listener Listener) *Local {
 	socket := &localSocket{}
-	if !s.enter(socket, false) {
+	if !s.enter(socket, listener.Name, false) {
 		return nil
 	}
 	return &Local{conn: s.begin(socket, listener, s.stats(listener.Name)), socket: socket}

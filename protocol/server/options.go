@@ -30,9 +30,13 @@ type Options struct {
 	// to go, plus a second for every 128 KiB.
 	FrameTimeout time.Duration
 	// MaxConnections is max.connections, over all listeners; further ones are
-	// closed at once.
+	// closed at once. 0 is the default; negative takes none.
 	MaxConnections int
-	// MaxConnectionsPerIP is max.connections.per.ip.
+	// MaxConnectionsOf is listener.name.<listener>.max.connections, by the name of
+	// the listener; one that is not in it has no limit of its own.
+	MaxConnectionsOf map[string]int
+	// MaxConnectionsPerIP is max.connections.per.ip. 0 is the default; negative
+	// takes only what the overrides allow.
 	MaxConnectionsPerIP int
 	// MaxConnectionsPerIPOverrides is max.connections.per.ip.overrides, by the
 	// text of the address.
@@ -99,8 +103,12 @@ func (o Options) withDefaults() Options {
 	orDefault(&o.MemoryBytes, DefaultMemoryBytes)
 	orDefault(&o.IdleTimeout, DefaultIdleTimeout)
 	orDefault(&o.FrameTimeout, DefaultFrameTimeout)
-	orDefault(&o.MaxConnections, DefaultMaxConnections)
-	orDefault(&o.MaxConnectionsPerIP, DefaultMaxConnectionsPerIP)
+	if o.MaxConnections == 0 {
+		o.MaxConnections = DefaultMaxConnections
+	}
+	if o.MaxConnectionsPerIP == 0 {
+		o.MaxConnectionsPerIP = DefaultMaxConnectionsPerIP
+	}
 	orDefault(&o.ConnectionsPerSecond, DefaultConnectionsPerSecond)
 	orDefault(&o.MaxOutstanding, DefaultMaxOutstanding)
 	orDefault(&o.MaxQueuedReplyBytes, DefaultMaxQueuedReplyBytes)

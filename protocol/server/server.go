@@ -41,6 +41,8 @@ type Server struct {
 	conns     map[*Conn]struct{}
 	perIP     map[netip.Addr]int
 	entered   int // connections, those included that are about to start
+
+	perListener map[string]int // the same, by listener
 }
 
 // New makes a Server without listeners.
@@ -48,6 +50,7 @@ func New(handler Handler, options Options) *Server {
 	return &Server{
 		options: options.withDefaults(), handler: handler, closing: make(chan struct{}),
 		listeners: map[string]*Stats{}, accepting: map[net.Listener]struct{}{}, conns: map[*Conn]struct{}{}, perIP: map[netip.Addr]int{},
+		perListener: map[string]int{},
 	}
 }
 
@@ -77,7 +80,7 @@ func (s *Server) Serve(socket net.Listener, listener Listener) error {
 			continue
 		}
 		pause = 0
-		if !s.enter(conn, true) {
+		if !s.enter(conn, listener.Name, true) {
 			stats.Refused.Add(1)
 			_ = conn.Close() // refused: nothing was said that could be lost
 		} else {
@@ -114,7 +117,7 @@ func (s *Server) sleep(pause time.Duration) {
 // ServeConn serves one connection, also an in-memory one, in the background; the
 // limits on the number of connections do not apply. After Close it closes conn.
 func (s *Server) ServeConn(conn net.Conn, listener Listener) {
-	if s.enter(conn, false) {
+	if s.enter(conn, listener.Name, false) {
 		s.start(conn, listener, s.stats(listener.Name))
 	} else {
 		_ = conn.Close() // nobody reads what closing says
@@ -123,13 +126,14 @@ func (s *Server) ServeConn(conn net.Conn, listener Listener) {
 
 // enter puts a connection on the books, if it is not closed and, where limited,
 // the limits allow.
-func (s *Server) enter(conn net.Conn, limited bool) bool {
+func (s *Server) enter(conn net.Conn, listener string, limited bool) bool {
 	ip, hasIP := ipOf(conn)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.closed || limited && s.full(ip, hasIP) {
+	if s.closed || limited && s.full(listener, ip, hasIP) {
 		return false
 	}
+	s.perListener[listener]++
 	if hasIP {
 		s.perIP[ip]++
 	}
@@ -139,8 +143,11 @@ func (s *Server) enter(conn net.Conn, limited bool) bool {
 }
 
 // full tells whether a limit refuses a further connection; the lock is held.
-func (s *Server) full(ip netip.Addr, hasIP bool) bool {
+func (s *Server) full(listener string, ip netip.Addr, hasIP bool) bool {
 	if s.entered >= s.options.MaxConnections {
+		return true
+	}
+	if limit, own := s.options.MaxConnectionsOf[listener]; own && s.perListener[listener] >= limit {
 		return true
 	}
 	if !hasIP {
@@ -200,6 +207,7 @@ func (s *Server) ended(c *Conn) {
 	s.mu.Lock()
 	delete(s.conns, c)
 	s.entered--
+	s.perListener[c.listener.Name]--
 	if ip, ok := ipOf(c.socket); ok {
 		if s.perIP[ip]--; s.perIP[ip] <= 0 {
 			delete(s.perIP, ip)

@@ -663,6 +663,35 @@ func TestConnectionLimits(t *testing.T) {
 	}
 }
 
+// TestConnectionLimitsOfOne: a listener's own limit, a limit of none, and the
+// exceptions from it.
+func TestConnectionLimitsOfOne(t *testing.T) {
+	for name, c := range map[string]struct {
+		options Options
+		taken   int
+	}{
+		"the listener's own":            {Options{MaxConnectionsOf: map[string]int{"PLAINTEXT": 2}}, 2},
+		"another listener's":            {Options{MaxConnectionsOf: map[string]int{"OTHER": 0}}, 3},
+		"none":                          {Options{MaxConnections: -1}, 0},
+		"none from an address":          {Options{MaxConnectionsPerIP: -1}, 0},
+		"none but from this address":    {Options{MaxConnectionsPerIP: -1, MaxConnectionsPerIPOverrides: map[string]int{"127.0.0.1": 1}}, 1},
+		"none but from another address": {Options{MaxConnectionsPerIP: -1, MaxConnectionsPerIPOverrides: map[string]int{"10.0.0.1": 1}}, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dial := tcpTo(t, New(echo, c.options))
+			for i := range 3 {
+				p := dial()
+				if i >= c.taken {
+					p.expectEnd()
+					continue
+				}
+				p.send(heartbeat(1, ""))
+				p.expect(1)
+			}
+		})
+	}
+}
+
 // scriptedListener accepts what it is told to.
 type scriptedListener struct {
 	results chan any

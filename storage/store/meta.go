@@ -104,6 +104,15 @@ func reserved(id protocol.DirectoryID) bool {
 
 // WriteMetaProperties replaces the file durably.
 func WriteMetaProperties(fsys vfs.FS, dir string, m MetaProperties) error {
+	return vfs.WriteFileAtomic(fsys, path.Join(dir, MetaPropertiesFile), m.text())
+}
+
+// PrepareMetaProperties leaves the file durable beside its name; vfs.PutInPlace makes it count.
+func PrepareMetaProperties(fsys vfs.FS, dir string, m MetaProperties) error {
+	return vfs.WriteTemp(fsys, path.Join(dir, MetaPropertiesFile), m.text())
+}
+
+func (m MetaProperties) text() []byte {
 	var p props.Properties
 	p.Set(keyVersion, metaVersion)
 	p.Set(keyClusterID, m.ClusterID)
@@ -111,5 +120,5 @@ func WriteMetaProperties(fsys vfs.FS, dir string, m MetaProperties) error {
 	if !m.DirectoryID.IsZero() {
 		p.Set(keyDirectoryID, m.DirectoryID.String())
 	}
-	return vfs.WriteFileAtomic(fsys, path.Join(dir, MetaPropertiesFile), p.Append(nil))
+	return p.Append(nil)
 }

@@ -34,11 +34,27 @@ func ReadFile(fsys FS, name string) ([]byte, error) {
 // WriteFileAtomic replaces a file so that after a crash at any moment it holds the old content or the new:
 // a temporary file beside it is written and fsynced, renamed over the name, and the directory is fsynced.
 func WriteFileAtomic(fsys FS, name string, data []byte) error {
-	temp := name + TempSuffix
-	if err := writeSynced(fsys, temp, data); err != nil {
+	if err := writeSynced(fsys, name+TempSuffix, data); err != nil {
 		return fmt.Errorf("cannot write %s: %w", name, err)
 	}
-	if err := fsys.Rename(temp, name); err != nil {
+	return PutInPlace(fsys, name)
+}
+
+// WriteTemp is the first half of WriteFileAtomic, and leaves the temporary file durable beside the name. It is for
+// files in several directories that are to change together: when all are written, PutInPlace ends each.
+func WriteTemp(fsys FS, name string, data []byte) error {
+	if err := writeSynced(fsys, name+TempSuffix, data); err != nil {
+		return fmt.Errorf("cannot write %s: %w", name, err)
+	}
+	if err := fsys.SyncDir(path.Dir(name)); err != nil {
+		return fmt.Errorf("cannot make the new %s durable: %w", name, err)
+	}
+	return nil
+}
+
+// PutInPlace is the second half of WriteFileAtomic.
+func PutInPlace(fsys FS, name string) error {
+	if err := fsys.Rename(name+TempSuffix, name); err != nil {
 		return fmt.Errorf("cannot put %s in place: %w", name, err)
 	}
 	if err := fsys.SyncDir(path.Dir(name)); err != nil {

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net/netip"
+	"slices"
 	"strings"
 	"time"
 
@@ -16,6 +18,9 @@ import (
 // decides what the cluster is. Where one is formatted or holds something, a
 // directory that is not formatted may be a disk that was not mounted.
 func (n *Node) format(now time.Time) error {
+	if err := offline.FinishFormat(n.options.FS, n.config.LogDirs, n.config.MetadataLogDir); err != nil {
+		return err
+	}
 	empty, err := offline.CheckAutoFormat(n.options.FS, n.config.LogDirs, n.config.MetadataLogDir)
 	if err != nil || !empty {
 		return err // what is formatted already is judged by store.Prepare
@@ -23,7 +28,7 @@ func (n *Node) format(now time.Time) error {
 	if !n.config.Bool("ottla.auto.format") {
 		return fmt.Errorf("%s is not formatted, and ottla.auto.format is false: run ottla format first", n.config.LogDirs[0])
 	}
-	if !onlyVoter(n.config) {
+	if !onlyVoter(n.config, n.options.Hostname) {
 		return fmt.Errorf("%s is not formatted, and this node is not the only voter of its quorum: run ottla format on every node first", n.config.LogDirs[0])
 	}
 	options := offline.FormatOptions{
@@ -60,7 +65,7 @@ func StandaloneVoter(node *config.BrokerConfig, hostname string) ([]offline.Vote
 }
 
 // onlyVoter tells whether the configuration makes this node the whole quorum.
-func onlyVoter(node *config.BrokerConfig) bool {
+func onlyVoter(node *config.BrokerConfig, hostname string) bool {
 	if len(node.QuorumVoters) > 0 {
 		return len(node.QuorumVoters) == 1 && node.QuorumVoters[0].ID == node.NodeID
 	}
@@ -68,10 +73,28 @@ func onlyVoter(node *config.BrokerConfig) bool {
 		return false
 	}
 	server := node.BootstrapServers[0]
-	for _, own := range append(append([]config.Listener{}, node.AdvertisedControllers...), node.Listeners...) {
-		if own.Host == server.Host && own.Port == server.Port {
+	for _, own := range node.AdvertisedControllers {
+		if own.Port == server.Port && (own.Host == server.Host || own.Host == "" && server.Host == hostname) {
+			return true
+		}
+	}
+	for _, own := range node.Listeners {
+		if own.Port == server.Port && slices.Contains(node.ControllerListenerNames, own.Name) && reaches(server.Host, own.Host, hostname) {
 			return true
 		}
 	}
 	return false
+}
+
+// reaches tells whether a connection to host arrives at a socket of this machine
+// that is bound to bound.
+func reaches(host, bound, hostname string) bool {
+	local := host == "localhost" || host == hostname
+	if ip, err := netip.ParseAddr(host); err == nil {
+		local = ip.IsLoopback()
+	}
+	if ip, err := netip.ParseAddr(bound); bound == "" || err == nil && ip.IsUnspecified() {
+		return local
+	}
+	return host == bound
 }

@@ -7,7 +7,9 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math"
 	"net"
+	"net/netip"
 	"os"
 	"strconv"
 	"sync"
@@ -45,6 +47,9 @@ func Run(ctx context.Context, node *config.BrokerConfig, logger *slog.Logger) er
 		return err
 	}
 	defer sockets.close()
+	if r.perIP, err = addresses(node.MaxConnectionsPerIP); err != nil {
+		return err
+	}
 	hostname, err := os.Hostname()
 	if err != nil {
 		return fmt.Errorf("this machine's name cannot be had: %w", err)
@@ -77,6 +82,7 @@ type runner struct {
 	logger *slog.Logger
 
 	brokers, controllers *server.Server
+	perIP                map[string]int // max.connections.per.ip.overrides
 	controller           *client.Client // to the active controller: here, this process
 
 	pumps      sync.WaitGroup
@@ -247,27 +253,52 @@ func (r *runner) serverOptions(node *config.BrokerConfig, scope protocol.Scope) 
 	if scope == protocol.OnController {
 		memory = node.Long("ottla.cluster.memory.bytes")
 	}
-	overrides := map[string]int{}
-	for address, most := range node.MaxConnectionsPerIP {
-		overrides[address] = int(most)
+	own := map[string]int{}
+	for _, listener := range node.Listeners {
+		if most := node.ListenerInt(listener.Name, "max.connections"); most != node.Int("max.connections") {
+			own[listener.Name] = int(most)
+		}
 	}
 	return server.Options{
 		MaxRequestBytes: int(node.Int("socket.request.max.bytes")), MemoryBytes: memory,
-		IdleTimeout:         millis(node.Long("connections.max.idle.ms")),
-		MaxConnections:      atMost(node.Int("max.connections"), server.DefaultMaxConnections),
-		MaxConnectionsPerIP: atMost(node.Int("max.connections.per.ip"), server.DefaultMaxConnectionsPerIP), MaxConnectionsPerIPOverrides: overrides,
+		IdleTimeout:    millis(node.Long("connections.max.idle.ms")),
+		MaxConnections: atMost(node.Int("max.connections"), server.DefaultMaxConnections), MaxConnectionsOf: own,
+		MaxConnectionsPerIP: atMost(node.Int("max.connections.per.ip"), server.DefaultMaxConnectionsPerIP), MaxConnectionsPerIPOverrides: r.perIP,
 		SendBufferBytes: int(node.Int("socket.send.buffer.bytes")), ReceiveBufferBytes: int(node.Int("socket.receive.buffer.bytes")),
 		Supported: api.Supported, ConnectionClosed: r.node.Handler().ConnectionClosed, Logger: r.logger,
 	}
 }
 
 // atMost takes Kafka's "no limit" as our default: a node without limits dies by
-// the first flood.
+// the first flood. Kafka's 0, which takes no connection, is negative there.
 func atMost(configured int32, fallback int) int {
-	if configured == 1<<31-1 {
+	switch configured {
+	case math.MaxInt32:
 		return fallback
+	case 0:
+		return -1
 	}
 	return int(configured)
+}
+
+// addresses gives the exceptions of max.connections.per.ip by address: they may
+// name hosts.
+func addresses(exceptions map[string]int32) (map[string]int, error) {
+	byAddress := map[string]int{}
+	for host, most := range exceptions {
+		found, err := net.LookupHost(host)
+		if err != nil {
+			return nil, fmt.Errorf("max.connections.per.ip.overrides names a host whose address cannot be had: %w", err)
+		}
+		for _, text := range found {
+			address, err := netip.ParseAddr(text)
+			if err != nil {
+				return nil, fmt.Errorf("max.connections.per.ip.overrides: %w", err)
+			}
+			byAddress[address.Unmap().String()] = int(most)
+		}
+	}
+	return byAddress, nil
 }
 
 // SecureRandom gives words from the system's source of randomness.

@@ -5,8 +5,9 @@
 // the node calls Format when it formats an empty directory by itself.
 //
 // Invariants:
-//   - Format checks everything before it writes anything, and writes meta.properties last, so that a directory counts
-//     as formatted only when all of it is there; what a crash leaves is overwritten by the next try.
+//   - Format checks everything before it writes anything, and puts meta.properties in place last, so that a directory
+//     counts as formatted only when all of it is there, and the first only when all are written; what a crash leaves is
+//     overwritten by the next try, or ended by FinishFormat.
 //   - Format writes the files of StorageTool of Apache Kafka 4.4.0, record by record.
 //   - Dump changes nothing, reads to the end where it can, and names every damage with its position; its error is
 //     ErrDamaged then, so that the exit status tells.

@@ -101,6 +101,11 @@ func Format(now time.Time, fsys vfs.FS, random func() uint64, o FormatOptions, o
 			return fmt.Errorf("cannot format %s: %w", t.path, err)
 		}
 	}
+	for _, t := range targets {
+		if err := vfs.PutInPlace(fsys, path.Join(t.path, store.MetaPropertiesFile)); err != nil {
+			return fmt.Errorf("cannot format %s: %w", t.path, err)
+		}
+	}
 	return nil
 }
 
@@ -262,7 +267,8 @@ func (o *FormatOptions) describe(t target) string {
 	}
 }
 
-// format writes one directory; meta.properties, which makes it count as formatted, comes last.
+// format writes one directory. Its meta.properties, which makes it count as formatted, is put in place when all
+// directories are so far: FinishFormat can go on from there.
 func (o *FormatOptions) format(now time.Time, fsys vfs.FS, t target, levels featureLevels, credentials []credential) error {
 	if err := makeDurably(fsys, t.path); err != nil {
 		return err
@@ -277,7 +283,7 @@ func (o *FormatOptions) format(now time.Time, fsys vfs.FS, t target, levels feat
 			return err
 		}
 	}
-	return store.WriteMetaProperties(fsys, t.path, store.MetaProperties{
+	return store.PrepareMetaProperties(fsys, t.path, store.MetaProperties{
 		ClusterID: o.ClusterID, NodeID: o.NodeID, DirectoryID: t.id,
 	})
 }
@@ -298,73 +304,4 @@ func makeDurably(fsys vfs.FS, dir string) error {
 		}
 	}
 	return nil
-}
-
-// CheckAutoFormat tells whether a node may format its directories by itself: none of them has a meta.properties, or
-// anything but what an interrupted format leaves. The error says what stands in the way; ok is false without one if
-// all of them are formatted already.
-func CheckAutoFormat(fsys vfs.FS, dirs []string, metadataDir string) (ok bool, err error) {
-	if metadataDir == "" && len(dirs) > 0 {
-		metadataDir = dirs[0]
-	}
-	var empty, formatted []string
-	var unreadable error
-	for _, dir := range directories(dirs, metadataDir) {
-		state, err := inspect(fsys, dir)
-		if err != nil {
-			unreadable = errors.Join(unreadable, err)
-			continue
-		}
-		if state {
-			formatted = append(formatted, dir)
-		} else {
-			empty = append(empty, dir)
-		}
-	}
-	if len(formatted) > 0 && len(empty) > 0 {
-		return false, fmt.Errorf("%s is formatted and %s is not: a node formats its directories by itself only if all are empty",
-			formatted[0], empty[0])
-	}
-	if len(formatted) > 0 {
-		return false, nil // a directory beside them that cannot be read is offline, and no reason not to start
-	}
-	return unreadable == nil, unreadable
-}
-
-// inspect tells a formatted directory from an empty one; anything else is an error.
-func inspect(fsys vfs.FS, dir string) (formatted bool, err error) {
-	if _, err := fsys.Stat(path.Join(dir, store.MetaPropertiesFile)); !errors.Is(err, fs.ErrNotExist) {
-		return err == nil, err
-	}
-	entries, err := fsys.ReadDir(dir)
-	if errors.Is(err, fs.ErrNotExist) {
-		return false, nil
-	}
-	if err != nil {
-		return false, err
-	}
-	for _, e := range entries {
-		switch e.Name {
-		case store.MetaPropertiesFile + vfs.TempSuffix, "lost+found", ".lock":
-			continue
-		case metadataPartitionDir:
-			inner, err := fsys.ReadDir(path.Join(dir, e.Name))
-			if err != nil {
-				return false, err
-			}
-			for _, i := range inner {
-				if i.Name != firstSnapshot && i.Name != firstSnapshot+vfs.TempSuffix {
-					return false, occupied(dir, path.Join(e.Name, i.Name))
-				}
-			}
-			continue
-		}
-		err = occupied(dir, e.Name)
-	}
-	return false, err
-}
-
-func occupied(dir, name string) error {
-	return fmt.Errorf("%s has no %s and is not empty (it holds %s): it is not formatted without being asked",
-		dir, store.MetaPropertiesFile, name)
 }
