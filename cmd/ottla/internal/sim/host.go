@@ -240,11 +240,11 @@ func (h *host) serve() {
 // accept opens a connection; nil if nobody listens.
 func (h *host) accept(scope protocol.Scope) *server.Local {
 	switch {
-	case !h.up || !h.started || h.stopping:
+	case !h.up || !h.started:
 		return nil
 	case scope == protocol.OnController:
 		return h.controllers.Local(server.Listener{Name: "CONTROLLER", Protocol: config.Plaintext, Scope: scope})
-	case !h.serving:
+	case !h.serving || h.stopping:
 		return nil
 	}
 	return h.brokers.Local(server.Listener{Name: "PLAINTEXT", Protocol: config.Plaintext, Scope: scope})

@@ -27,6 +27,7 @@ type producer struct {
 	learning bool // asking for metadata
 	stale    bool // the metadata is to be asked for again
 	missing  bool // a topic was not there: ask again some time
+	pause    time.Time
 	inFlight int
 	lanes    []*lane
 	identity *identity
@@ -41,6 +42,8 @@ type lane struct {
 	number   int64 // of the next record
 	sequence int32
 	queue    []*batch // in order, until answered
+	known    bool     // something was acknowledged under the present producer id
+	jumped   bool     // the first that was taken was not the first sent
 	gone     bool     // the topic was deleted
 }
 
@@ -48,15 +51,18 @@ func (l *lane) part() *partModel { return l.topic.part(l.n) }
 
 // batch is one batch of a lane.
 type batch struct {
-	lane     *lane
-	records  []*written
-	bytes    []byte
-	sequence int32
-	id       protocol.ProducerID
-	sent     bool
-	doubtful bool // an earlier try may have succeeded
-	born     time.Time
-	bad      bool // too large, on purpose
+	lane         *lane
+	records      []*written
+	bytes        []byte
+	uncompressed int
+	sequence     int32
+	id           protocol.ProducerID
+	sent         bool
+	doubtful     bool // an earlier try may have succeeded
+
+	incarnation int // of the node it was first sent to
+	born        time.Time
+	bad         bool // too large, on purpose
 }
 
 func newProducer(s *Simulation, h *host, i int) *producer {
@@ -271,6 +277,7 @@ func (p *producer) make() {
 	if p.plan.oversized && p.random.chance(30) {
 		p.oversize(b, builder, l)
 	}
+	b.uncompressed = builder.SizeBytes()
 	b.bytes = builder.Build(p.s.model.pool)
 	l.sequence += int32(len(b.records))
 	l.queue = append(l.queue, b)
@@ -335,7 +342,7 @@ func (p *producer) reset(why string) {
 		for _, b := range l.queue {
 			p.giveUp(b)
 		}
-		l.queue, l.sequence = nil, 0
+		l.queue, l.sequence, l.known, l.jumped = nil, 0, false, false
 	}
 	p.id = protocol.NoProducerID
 	p.conn.close()

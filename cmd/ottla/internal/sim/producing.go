@@ -11,7 +11,7 @@ import (
 
 // sendAll sends as many requests as may be under way.
 func (p *producer) sendAll() {
-	for p.inFlight < p.plan.inFlight && p.conn.open {
+	for p.inFlight < p.plan.inFlight && p.conn.open && !p.s.now.Before(p.pause) {
 		batches := p.choose()
 		if len(batches) == 0 {
 			return
@@ -43,6 +43,9 @@ func (p *producer) sendOne(batches []*batch) {
 	req := kmsg.NewPtrProduceRequest()
 	req.Acks, req.TimeoutMillis = p.plan.acks, 5000
 	for _, b := range batches {
+		if !b.sent && !b.doubtful {
+			b.incarnation = p.conn.incarnation
+		}
 		b.sent = true
 		for _, w := range b.records {
 			if w.sender = p.identity; w.repeats {
@@ -150,6 +153,7 @@ func (p *producer) outcome(incarnation int, b *batch, part *kmsg.ProduceResponse
 	}
 	switch code {
 	case protocol.None:
+		p.inOrder(b)
 		p.finish(b)
 		p.s.model.acknowledge(b.lane.part(), b.records, protocol.Offset(part.BaseOffset), part.LogAppendTime, incarnation)
 	case protocol.DuplicateSequenceNumber:
@@ -159,7 +163,7 @@ func (p *producer) outcome(incarnation int, b *batch, part *kmsg.ProduceResponse
 		p.finish(b)
 		p.s.model.acknowledge(b.lane.part(), b.records, -1, -1, incarnation)
 	case protocol.OutOfOrderSequenceNumber:
-		p.outOfOrder(b)
+		p.outOfOrder(incarnation, b)
 	case protocol.UnknownTopicID, protocol.UnknownTopicOrPartition, protocol.NotLeaderOrFollower, protocol.InconsistentTopicID:
 		p.stale = true
 		p.retry(b, code == protocol.NotLeaderOrFollower)
@@ -183,7 +187,8 @@ func (p *producer) retry(b *batch, mayBeThere bool) {
 		return
 	}
 	b.sent, b.doubtful = false, b.doubtful || mayBeThere
-	p.again(50 * time.Millisecond)
+	p.pause = p.s.now.Add(p.random.between(0, 100*time.Millisecond)) // retry.backoff.ms
+	p.again(100 * time.Millisecond)
 }
 
 func (p *producer) refuse(b *batch) {
@@ -197,19 +202,17 @@ func (p *producer) refuse(b *batch) {
 func (p *producer) refusedAs(b *batch, code protocol.ErrorCode) {
 	plan := b.lane.topic.plan
 	excused := code == protocol.InvalidTimestamp && p.plan.oddTimes && !plan.appendTime ||
-		code == protocol.MessageTooLarge && b.bad || code == protocol.RecordListTooLarge && len(b.bytes) > plan.segmentBytes()/2
+		code == protocol.MessageTooLarge && b.bad || code == protocol.RecordListTooLarge && b.uncompressed > plan.segmentBytes()/2
 	if !excused {
 		p.s.violate("%s: produce to %s gave %s", p.name, b.lane.part(), code)
 	}
 	p.finish(b)
-	if !b.doubtful {
+	if p.giveUp(b); !b.doubtful {
 		p.refuse(b)
-		if p.plan.idempotent {
-			p.reset("a batch was refused")
-		}
-		return
 	}
-	p.giveUp(b)
+	if p.plan.idempotent {
+		p.reset("a batch was refused") // its sequence numbers are a gap
+	}
 }
 
 // segmentBytes is how large a batch may be.
@@ -226,17 +229,40 @@ func (t *topicPlan) segmentBytes() int {
 	return 1 << 20
 }
 
+// inOrder checks that no batch is taken before an earlier one, once the node knows
+// the producer.
+func (p *producer) inOrder(b *batch) {
+	l := b.lane
+	switch {
+	case !p.plan.idempotent || l.queue[0] == b:
+		l.known = true
+	case l.known && (len(l.part().cuts) == 0 || l.part().topic.plan.flush):
+		p.s.violate("%s: %s took sequence %d before %d", p.name, l.part(), b.sequence, l.queue[0].sequence)
+	default:
+		l.jumped = true // as Apache Kafka 4.4.0, where nothing is known of a producer (KAFKA-15591)
+	}
+}
+
 // outOfOrder is right where an earlier batch is to be sent again. The first one of a
-// partition is out of order only if a power cut has taken what was before it.
-func (p *producer) outOfOrder(b *batch) {
+// partition is out of order only if a power cut has taken what was before it, or if
+// the node knew nothing of the producer and took a later one for the first, as Apache
+// Kafka 4.4.0 does too (KAFKA-15591).
+func (p *producer) outOfOrder(incarnation int, b *batch) {
 	if b.lane.queue[0] != b {
 		p.retry(b, false)
 		return
 	}
 	part := b.lane.part()
-	if len(part.cuts) == 0 || part.topic.plan.flush {
+	cut := len(part.cuts) > 0 && !part.topic.plan.flush
+	// After a restart the node knows only the last batch of each producer from before
+	// (that is all a snapshot holds): it cannot tell an older one for a duplicate.
+	forgotten := b.doubtful && b.incarnation < incarnation
+	if forgotten {
+		p.s.counts.Forgotten++
+	}
+	if !b.lane.jumped && !cut && !forgotten {
 		p.s.violate("%s: %s takes sequence %d (record %.60s) for out of order, and all before it are acknowledged", p.name, part, b.sequence, b.records[0].value)
 		return
 	}
-	p.reset("a power cut took what was before")
+	p.reset("the first batch is out of order")
 }

@@ -35,6 +35,7 @@ type Counts struct {
 	DiskFaults, CutConnections     int
 	TopicsCreated, TopicsDeleted   int
 	LostByCut                      int // acknowledged records that a power cut was allowed to take
+	Forgotten                      int // batches sent again that a restarted node did not know for duplicates
 }
 
 // Add sums.
@@ -46,7 +47,7 @@ func (c *Counts) Add(o Counts) {
 		{&c.Acknowledged, o.Acknowledged}, {&c.Unknown, o.Unknown}, {&c.Refused, o.Refused}, {&c.Read, o.Read},
 		{&c.Requests, o.Requests}, {&c.Kills, o.Kills}, {&c.Cuts, o.Cuts}, {&c.CleanStops, o.CleanStops},
 		{&c.MidOperation, o.MidOperation}, {&c.DiskFaults, o.DiskFaults}, {&c.CutConnections, o.CutConnections},
-		{&c.TopicsCreated, o.TopicsCreated}, {&c.TopicsDeleted, o.TopicsDeleted}, {&c.LostByCut, o.LostByCut},
+		{&c.TopicsCreated, o.TopicsCreated}, {&c.TopicsDeleted, o.TopicsDeleted}, {&c.LostByCut, o.LostByCut}, {&c.Forgotten, o.Forgotten},
 	} {
 		*pair.to += pair.from
 	}
