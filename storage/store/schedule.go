@@ -260,18 +260,23 @@ func (s *Store) maintain(now time.Time, e *entry) {
 
 func (s *Store) maintainedLog(now time.Time, e *entry, result log.Maintenance, view log.View, flushAge time.Duration) {
 	s.mu.Lock()
-	if s.logs[e.tp] == e {
-		e.seen, e.maintained = view, true
-		s.schedule.setDeadline(e, result.NextDeadline)
-		if flushAge > 0 && s.schedule.nextFlushCheck.IsZero() {
-			s.schedule.nextFlushCheck = now.Add(flushPollInterval)
-		}
-	}
 	switch {
 	case result.Err != nil:
 		s.schedule.faults = append(s.schedule.faults, fault{e, result.Err})
-	case result.FlushWanted:
+	case result.FlushWanted && !e.flushAsked && !e.flushing:
+		e.flushAsked = true
 		s.schedule.flushes = append(s.schedule.flushes, e)
+	}
+	if s.logs[e.tp] == e {
+		e.seen, e.maintained = view, true
+		next := result.NextDeadline
+		if (e.flushAsked || e.flushing) && !next.After(now) {
+			next = now.Add(flushPollInterval) // what is due is under way; when it is over the log is looked at again
+		}
+		s.schedule.setDeadline(e, next)
+		if flushAge > 0 && s.schedule.nextFlushCheck.IsZero() {
+			s.schedule.nextFlushCheck = now.Add(flushPollInterval)
+		}
 	}
 	s.mu.Unlock()
 	if result.SegmentsDeleted > 0 {
@@ -308,6 +313,7 @@ func (s *Store) flushByAge(now time.Time) {
 func (s *Store) flush(now time.Time, e *entry) {
 	s.mu.Lock()
 	skip := e.flushing || s.logs[e.tp] != e
+	e.flushAsked = false
 	if !skip {
 		e.flushing = true
 	}
@@ -318,7 +324,11 @@ func (s *Store) flush(now time.Time, e *entry) {
 	err := e.log.Flush(now)
 	s.mu.Lock()
 	e.flushing = false
+	if s.logs[e.tp] == e && err == nil {
+		s.schedule.touch(e)
+	}
 	s.mu.Unlock()
+	s.wake()
 	if err != nil {
 		s.fault(e, "cannot flush it", err)
 	}

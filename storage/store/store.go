@@ -46,6 +46,7 @@ type entry struct {
 	seen       log.View  // as of the last Maintain
 	maintained bool      // seen is valid
 	touched    bool      // in schedule.touched
+	flushAsked bool      // a flush is with the workers and has not begun
 	flushing   bool
 }
 
