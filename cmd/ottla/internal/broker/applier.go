@@ -24,6 +24,8 @@ type Applier struct {
 	sideBySide  func(tasks []func())
 	logger      *slog.Logger
 
+	coordinators []*Coordinators
+
 	applied atomic.Int64 // offset of the last Image applied
 }
 
@@ -119,8 +121,10 @@ func (a *Applier) partition(now time.Time, change metadata.TopicChange, n int32)
 	}
 	if err := a.replicas.Apply(now, tp, state, directory, isNew); err != nil {
 		a.logger.Error("a replica could not take its role", "partition", tp.String(), "error", err)
+		a.coordinate(now, tp, nil)
 		return
 	}
+	a.coordinate(now, tp, is)
 	if actual, ok := a.store.DirectoryOf(tp); ok && actual != is.Directory(a.nodeID) {
 		a.directories.Report(change.New.ID, n, actual)
 	}
@@ -130,6 +134,7 @@ func (a *Applier) remove(now time.Time, tp protocol.TopicPartition) {
 	if err := a.replicas.Remove(now, tp, true); err != nil && !errors.Is(err, protocol.UnknownTopicOrPartition.Err()) {
 		a.logger.Error("a replica could not be removed", "partition", tp.String(), "error", err)
 	}
+	a.coordinate(now, tp, nil)
 }
 
 // settings hands new log options to the topics whose configuration changed;
@@ -142,6 +147,9 @@ func (a *Applier) settings(now time.Time, changes metadata.Changes, image *metad
 		all = all || resource.Kind == metadata.BrokerConfig && (resource.Name == "" || resource.Name == own)
 	}
 	a.options.Follow(image, all)
+	for _, c := range a.coordinators {
+		c.settings(a.options)
+	}
 	if all {
 		for topic := range image.Topics() {
 			a.replicas.SetOptions(now, topic.Name, a.options.Of(topic.Name))

@@ -1,7 +1,8 @@
 // Package broker is this node as a member of its cluster: it registers with the
 // active controller and sends heartbeats (Lifecycle), turns what changed between
-// two Images into roles of replicas and settings of logs (Applier), reports in
-// which directory a replica lies, and draws producer ids in blocks (ProducerIDs).
+// two Images into roles of replicas and settings of logs (Applier) and into loads
+// and unloads of coordinators (Coordinators), reports in which directory a
+// replica lies, and draws producer ids in blocks (ProducerIDs).
 //
 // It is not the controller and takes no request of a client. It reaches the
 // controller only by the Send function that node hands in, which is the same

@@ -13,9 +13,11 @@ import (
 	"ottla/cmd/ottla/internal/broker"
 	"ottla/controller/cluster"
 	"ottla/controller/config"
+	"ottla/controller/machine"
 	"ottla/controller/metadata"
 	"ottla/controller/quorum"
 	"ottla/controller/raft"
+	"ottla/controller/shard"
 	"ottla/protocol"
 	"ottla/protocol/compress"
 	"ottla/storage/log"
@@ -44,6 +46,13 @@ type Options struct {
 	Fatal func(error)
 	// State is told how far the broker's life has come.
 	State func(broker.State)
+	// NewGroupMachine makes the coordinator of the groups of one partition of
+	// __consumer_offsets; nil: this node coordinates no groups, and none of their
+	// APIs is advertised.
+	NewGroupMachine func(partition int32) machine.Machine
+	// GroupTopicsDeleted makes the event that tells such a machine which topics are
+	// gone; nil: it is not told.
+	GroupTopicsDeleted func(topics []*metadata.Topic) any
 }
 
 // Node is one node of the cluster: broker and controller in one.
@@ -59,6 +68,7 @@ type Node struct {
 	store    *store.Store
 	replicas *replica.Manager
 	applier  *broker.Applier
+	groups   *shard.Manager // nil: no coordinators
 
 	topicOptions *broker.TopicOptions
 	lifecycle    *broker.Lifecycle
@@ -153,6 +163,7 @@ func (n *Node) assemble(now time.Time) {
 	n.directories = broker.NewDirectoryReports(n.config.NodeID, n.lifecycle.Epoch, n.options.Send, n.wakes.of(partBroker))
 	n.producerIDs = broker.NewProducerIDs(n.config.NodeID, n.lifecycle.Epoch, n.options.Send)
 	n.applier = broker.NewApplier(n.config.NodeID, n.topicOptions, n.replicas, n.store, n.directories, n.options.SideBySide, n.options.Logger)
+	n.coordinate()
 	n.handler = api.New(n.apiNode())
 }
 
@@ -193,9 +204,14 @@ func (n *Node) State() broker.State { return n.lifecycle.State() }
 // Leave begins the controlled shutdown; State becomes broker.Stopped.
 func (n *Node) Leave() { n.lifecycle.Leave() }
 
-// Release answers everyone who waits for a replica, so that no connection is
-// kept open by a long poll. It comes before Stop.
-func (n *Node) Release(now time.Time) error { return n.replicas.Close(now) }
+// Release answers everyone who waits for a replica or a coordinator, so that no
+// connection is kept open by a long poll. It comes before Stop.
+func (n *Node) Release(now time.Time) error {
+	if n.groups != nil {
+		n.groups.Close(now)
+	}
+	return n.replicas.Close(now)
+}
 
 // Stop closes everything in order. Nothing may use the node any more. A clean
 // stop leaves the markers by which the next start trusts the files.
