@@ -339,7 +339,12 @@ func (a *appender) writeGathered() error {
 			return a.takeBack(active, err, true)
 		}
 	}
-	intact, err := active.Append(a.vector)
+	if active.StoreDue() { // left from the last time: a full disk is met here before there is anything to take back
+		if err := active.Store(); err != nil {
+			return a.takeBack(active, err, true)
+		}
+	}
+	intact, err := active.Append(a.now.UnixMilli(), a.vector)
 	if err != nil {
 		return a.takeBack(active, err, intact)
 	}

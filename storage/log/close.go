@@ -1,13 +1,12 @@
 package log
 
 import (
+	"encoding/binary"
 	"encoding/hex"
 	"errors"
 	"fmt"
 	"path"
 	"time"
-
-	"encoding/binary"
 
 	"ottla/protocol"
 )

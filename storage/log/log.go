@@ -134,7 +134,10 @@ func (l *Log) newJitter() time.Duration {
 func (l *Log) active() *segment.Segment { return l.segments[len(l.segments)-1] }
 
 // publish shows readers the present state. mu is held, or nobody else knows the log yet.
-func (l *Log) publish() {
+func (l *Log) publish() { l.publishSized(l.active().Size()) }
+
+// publishSized shows only so many bytes of the active segment.
+func (l *Log) publishSized(activeSize int64) {
 	active := l.active()
 	p := &published{
 		View: View{
@@ -142,7 +145,7 @@ func (l *Log) publish() {
 			FirstUnstableOffset: l.producers.FirstUnstableOffset(), DurableEnd: l.durableEnd,
 			ActiveSegmentBase: active.Base(), LatestEpoch: protocol.NoLeaderEpoch,
 		},
-		segments: l.segments, activeSize: active.Size(), epochs: l.epochs, truncations: l.truncations,
+		segments: l.segments, activeSize: activeSize, epochs: l.epochs, truncations: l.truncations,
 	}
 	if p.FirstUnstableOffset != protocol.NoOffset {
 		p.FirstUnstableOffset = max(p.FirstUnstableOffset, l.logStart)

@@ -32,15 +32,10 @@ func (o *opening) recoverEpochs() error {
 		epochs = o.withSeen(epochs)
 	}
 	epochs, _ = epochsFrom(epochs, o.logStart)
+	o.epochs = epochs
 	if slices.Equal(epochs, loaded) && !lost {
-		o.epochs = epochs
 		return nil
 	}
-	return o.writeEpochs(epochs)
-}
-
-func (o *opening) writeEpochs(epochs []EpochStart) error {
-	o.epochs = epochs
 	return WriteEpochCheckpoint(o.env.FS, path.Join(o.dir, epochFile), epochs)
 }
 
@@ -98,10 +93,6 @@ func (o *opening) epochsOfBatches() ([]EpochStart, error) {
 			return nil, asDamage(err)
 		}
 	}
-	return o.withSeenFrom(protocol.Offset(0)), nil
-}
-
-func (o *opening) withSeenFrom(base protocol.Offset) []EpochStart {
-	o.seenFrom = base
-	return o.withSeen(nil)
+	o.seenFrom = 0
+	return o.withSeen(nil), nil
 }

@@ -24,7 +24,10 @@ func (o *opening) recoverProducers() error {
 	if err := r.load(min(o.end, o.txnsFrom)); err != nil {
 		return err
 	}
-	r.wanted = o.wantedSnapshots()
+	// Apache Kafka makes sure of a snapshot at the last two segments, and at the end.
+	for _, s := range o.segments[max(0, len(o.segments)-2):] {
+		r.wanted = append(r.wanted, s.Base())
+	}
 	if err := r.run(); err != nil {
 		return err
 	}
@@ -33,35 +36,22 @@ func (o *opening) recoverProducers() error {
 	return o.storeSnapshot(o.end)
 }
 
-// wantedSnapshots are the offsets where Apache Kafka makes sure of a snapshot: the last two segments, and the end.
-func (o *opening) wantedSnapshots() []protocol.Offset {
-	var wanted []protocol.Offset
-	for _, s := range o.segments[max(0, len(o.segments)-2):] {
-		wanted = append(wanted, s.Base())
-	}
-	return wanted
-}
-
 // sortSnapshots removes the snapshot files that belong to no segment, except the newest beyond the last segment's base
 // (ProducerStateManager.removeStraySnapshots), and those outside the log. Unlike Apache Kafka we keep one at or below the
 // log's start while its segment is there: without it a producer whose batches were deleted, but not its last marker,
 // would be known by epoch and not by sequence, and be refused after a restart (KAFKA-7190).
 func (o *opening) sortSnapshots() error {
 	newest := protocol.NoOffset
-	if n := len(o.stored); n > 0 {
-		newest = o.stored[n-1]
-		for i := n - 1; i >= 0 && o.stored[i] > o.end; i-- {
-			newest = protocol.NoOffset
-			if i > 0 {
-				newest = o.stored[i-1]
-			}
+	for _, at := range o.stored {
+		if at <= o.end {
+			newest = at
 		}
 	}
-	lastBase := o.active().Base()
 	for _, at := range o.stored {
-		ofSegment := slices.ContainsFunc(o.segments, func(s *segment.Segment) bool { return s.Base() == at })
-		atEnd := at == newest && at > lastBase && o.state.Trust != OtherBoot
-		if at >= o.segments[0].Base() && at <= o.end && (ofSegment || atEnd) {
+		i := holding(o.segments, at)
+		ofSegment := i >= 0 && o.segments[i].Base() == at
+		atEnd := at == newest && at > o.active().Base() && o.state.Trust != OtherBoot
+		if at <= o.end && (ofSegment || atEnd) {
 			o.snapshots = append(o.snapshots, at)
 			continue
 		}
@@ -87,12 +77,8 @@ func (l *Log) storeSnapshot(at protocol.Offset) error {
 	if found || at == l.segments[0].Base() && l.producers.Len() == 0 {
 		return nil
 	}
-	if err := writeFile(l.env.FS, l.snapshotName(at), l.producers.AppendSnapshot(nil), false); err != nil {
-		return fmt.Errorf("cannot write a producer snapshot: %w", err)
-	}
-	l.dirStale.Store(true)
 	l.snapshots = slices.Insert(l.snapshots, i, at)
-	return nil
+	return l.writeSnapshot(at, l.producers.AppendSnapshot(nil), false)
 }
 
 // replay rebuilds the producer state from a snapshot and the batches after it.

@@ -52,11 +52,8 @@ func (l *Log) failedRoll(base protocol.Offset, err error) error {
 	return err
 }
 
-// Names of producer snapshots.
-const (
-	snapshotSuffix = ".snapshot"
-	tempSuffix     = vfs.TempSuffix
-)
+// snapshotSuffix ends the names of producer snapshots.
+const snapshotSuffix = ".snapshot"
 
 func (l *Log) snapshotName(offset protocol.Offset) string {
 	return path.Join(l.dir, segment.FileName(offset, snapshotSuffix))
@@ -77,11 +74,18 @@ func (l *Log) takeSnapshot(offset protocol.Offset, sync bool) error {
 		}
 		return nil
 	}
-	if err := writeFile(l.env.FS, l.snapshotName(offset), data, sync); err != nil {
+	if err := l.writeSnapshot(offset, data, sync); err != nil {
+		return err
+	}
+	l.snapshots = append(l.snapshots, offset)
+	return nil
+}
+
+func (l *Log) writeSnapshot(at protocol.Offset, data []byte, sync bool) error {
+	l.dirStale.Store(true)
+	if err := writeFile(l.env.FS, l.snapshotName(at), data, sync); err != nil {
 		return fmt.Errorf("cannot write a producer snapshot of %s: %w", l.tp, err)
 	}
-	l.dirStale.Store(true)
-	l.snapshots = append(l.snapshots, offset)
 	return nil
 }
 

@@ -24,14 +24,14 @@ func (l *Log) TruncateTo(offset protocol.Offset) error {
 	}
 	l.touched.Store(true)
 	target := holding(l.segments, offset)
-	end, err := l.endBelow(target, offset)
+	end, position, err := l.endBelow(target, offset)
 	if err != nil {
 		return err
 	}
 	if err := l.lowerRecoveryPoint(end); err != nil {
 		return err
 	}
-	if err := l.cutSegments(target, end); err != nil {
+	if err := l.cutSegments(target, end, position); err != nil {
 		return l.poison(err)
 	}
 	// After the data: epochs without batches are dropped when the log is opened, batches without epochs are not
@@ -42,15 +42,15 @@ func (l *Log) TruncateTo(offset protocol.Offset) error {
 	return l.reloadProducers(end)
 }
 
-// endBelow finds the base of the batch of a segment that holds offset: where the log can be cut.
-func (l *Log) endBelow(i int, offset protocol.Offset) (protocol.Offset, error) {
-	end := offset
+// endBelow finds the batch of a segment that holds offset: where the log can be cut.
+func (l *Log) endBelow(i int, offset protocol.Offset) (end protocol.Offset, position int64, err error) {
 	s := l.segments[i]
-	err := s.Batches(offset, s.Size(), func(b segment.Batch) error {
-		end = min(end, b.Header.BaseOffset())
+	end, position = offset, s.Size()
+	err = s.Batches(offset, position, func(b segment.Batch) error {
+		end, position = min(end, b.Header.BaseOffset()), b.Position
 		return segment.ErrStop
 	})
-	return end, err
+	return end, position, err
 }
 
 // lowerRecoveryPoint has the node's checkpoint lowered before durable bytes are cut off.
@@ -64,8 +64,9 @@ func (l *Log) lowerRecoveryPoint(end protocol.Offset) error {
 	return nil
 }
 
-// cutSegments drops the segments after target, the last one first so that a crash leaves a prefix, and cuts target.
-func (l *Log) cutSegments(target int, end protocol.Offset) error {
+// cutSegments drops the segments after target, the last one first so that a crash leaves a prefix, and cuts target. Readers
+// are shown the shorter log before anything is cut; who fails on an older view looks again.
+func (l *Log) cutSegments(target int, end protocol.Offset, position int64) error {
 	dropped := l.segments[target+1:]
 	l.mu.Lock()
 	l.segments = slices.Clone(l.segments[:target+1])
@@ -74,7 +75,8 @@ func (l *Log) cutSegments(target int, end protocol.Offset) error {
 	l.highWatermark = min(l.highWatermark, end)
 	l.logStart = min(l.logStart, end)
 	l.truncations++
-	l.mu.Unlock() // not shown yet: readers find out by the stale generation
+	l.publishSized(position)
+	l.mu.Unlock()
 	for _, s := range slices.Backward(dropped) {
 		if err := l.doom(s); err != nil {
 			return err

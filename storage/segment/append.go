@@ -60,7 +60,7 @@ func (s *Segment) firstTimestamp() (int64, error) {
 
 // Append writes batches at the tail with one vectored write and notes them in the indexes. If the write fails, what
 // came of it is cut off again; intact tells that this worked, so that the segment is as before.
-func (s *Segment) Append(batches [][]byte) (intact bool, err error) {
+func (s *Segment) Append(nowMs int64, batches [][]byte) (intact bool, err error) {
 	position := s.Size()
 	var total int64
 	for _, b := range batches {
@@ -80,15 +80,13 @@ func (s *Segment) Append(batches [][]byte) (intact bool, err error) {
 		at += int64(len(b))
 	}
 	s.size.Store(at)
-	if s.unstored += total; s.unstored < storeBytes {
-		return true, nil
-	}
-	if err := s.Store(); err != nil {
-		// The entries stay in memory; a full disk is met again, and answered, at the next append.
-		s.unstored = storeBytes / 2
-	}
+	s.modifiedMs = nowMs
+	s.unstored += total
 	return true, nil
 }
+
+// StoreDue tells that so many bytes came since the index entries were stored that a restart would walk long.
+func (s *Segment) StoreDue() bool { return s.unstored >= storeBytes }
 
 // note adds a batch to the indexes as LogSegment.append does.
 func (s *Segment) note(b Batch) {

@@ -287,6 +287,7 @@ func (s *Segment) Truncate(offset protocol.Offset, nowMs int64) (next protocol.O
 		s.createdMs, s.firstKnown = nowMs, false
 	}
 	w, err := s.walkOn(Trusting, nil)
+	s.damaged.Store(false) // readers may have met indexes that were longer than the log
 	if err == nil && w.Damage != nil {
 		err = s.explain(w.Damage)
 	}

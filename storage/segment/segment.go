@@ -72,7 +72,7 @@ type Segment struct {
 	createdMs  int64 // when it was made, or last became empty
 	firstMs    int64 // largest timestamp of the first batch
 	firstKnown bool
-	modifiedMs int64 // of the .log, as found at Open
+	modifiedMs int64 // when the .log was last written
 }
 
 // Present says which files of a segment a directory holds, and their sizes in bytes; -1 is missing.
@@ -157,7 +157,7 @@ func (s *Segment) IndexEntries() (offsets, times int) { return s.offsets.len(), 
 
 func (s *Segment) files() []*File { return []*File{s.log, s.offsets.file, s.times.file, s.txn} }
 
-// Store writes the index entries that are only in memory.
+// Store writes the index entries that are only in memory, where they stay if it fails.
 func (s *Segment) Store() error {
 	// The time index goes first: after a kill in between it is ahead of the offset index, and Resume cuts what
 	// is ahead. The other way round a largest timestamp could be missing.

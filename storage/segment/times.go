@@ -77,7 +77,7 @@ func (s *Segment) largestFrom(from protocol.Offset, largest TimeEntry) (TimeEntr
 	return largest, err
 }
 
-// ModifiedMs is when the .log was last written before it was opened, or made.
+// ModifiedMs is when the .log was last written, in milliseconds; the writer's to ask.
 func (s *Segment) ModifiedMs() int64 { return s.modifiedMs }
 
 // FindTime finds the first batch, ending at or after from, that has a timestamp at or after the given one.
