@@ -89,6 +89,8 @@ type Manager struct {
 
 	checkpointing atomic.Bool
 	checkpointMu  sync.Mutex
+
+	warnedFull atomic.Int64 // when warnFull last spoke, in Unix nanoseconds
 }
 
 // New makes a Manager. The store's logs get their replicas by Apply.
@@ -163,7 +165,7 @@ func (m *Manager) lock(tp protocol.TopicPartition) (unlock func()) {
 // one known changes nothing. Different partitions may be applied at the same
 // time: a new epoch costs an fsync. Errors: KAFKA_STORAGE_ERROR,
 // INCONSISTENT_TOPIC_ID, or one of the environment; the replica then is offline
-// or absent.
+// or absent. After ENOSPC or EDQUOT the same Apply may be tried again.
 func (m *Manager) Apply(now time.Time, tp protocol.TopicPartition, state partition.State, dir protocol.DirectoryID, isNew bool) error {
 	defer m.lock(tp)()
 	if m.closed {
@@ -177,7 +179,10 @@ func (m *Manager) Apply(now time.Time, tp protocol.TopicPartition, state partiti
 	s, err := r.apply(now, state)
 	r.appendMu.Unlock()
 	r.settle(s)
-	if err != nil {
+	switch {
+	case noSpace(err):
+		err = fmt.Errorf("%s cannot take its role yet: %w", tp, err) // Apply again when there is room
+	case err != nil:
 		m.failDirectory(r, err)
 		err = protocol.Errorf(protocol.KafkaStorageError, "%s cannot take its role: %v", tp, err)
 	}

@@ -133,13 +133,31 @@ func (r *Replica) admit(round []*pendingAppend) (protocol.LeaderEpoch, []*log.En
 // nobody knows.
 func (r *Replica) write(now time.Time, epoch protocol.LeaderEpoch, entries []*log.Entry) (err error, fatal bool) {
 	if err := r.log.Append(now, epoch, entries); err != nil {
-		return err, !errors.Is(err, syscall.ENOSPC) && !errors.Is(err, syscall.EDQUOT)
+		if noSpace(err) {
+			r.manager.warnFull(now, r.tp, err)
+		}
+		return err, !noSpace(err)
 	}
 	view := r.log.View()
 	if limit := r.options.FlushMessages; limit > 0 && int64(view.LogEndOffset-view.DurableEnd) >= limit {
 		return r.log.Flush(now), true
 	}
 	return nil, false
+}
+
+// noSpace tells the failures that pass when there is room again.
+func noSpace(err error) bool { return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) }
+
+// fullWarningInterval keeps a full disk from filling the server's own log too.
+const fullWarningInterval = time.Minute
+
+// warnFull says now and then that writes are refused.
+func (m *Manager) warnFull(now time.Time, tp protocol.TopicPartition, err error) {
+	last := m.warnedFull.Load()
+	if now.UnixNano()-last < int64(fullWarningInterval) || !m.warnedFull.CompareAndSwap(last, now.UnixNano()) {
+		return
+	}
+	m.options.Logger.Warn("the disk is full: writes are refused until there is room", "partition", tp.String(), "error", err)
 }
 
 // confirm tells the core what was written and decides each answer.

@@ -194,7 +194,11 @@ func (s *Store) remove(tp protocol.TopicPartition, act func(e *entry) error) err
 	defer s.release(tp)
 	err := e.finish(func() error { return act(e) })
 	if err == nil {
-		err = e.dir.checkpoints.forget(tp)
+		if err = e.dir.checkpoints.forget(tp); isFull(err) {
+			// The partition is gone all the same; who makes it anew forgets it first.
+			s.o.Logger.Warn("the checkpoints still name a removed partition, the disk is full", "partition", tp, "error", err)
+			return nil
+		}
 	}
 	if err == nil {
 		return nil

@@ -1,10 +1,16 @@
 package broker
 
 import (
+	"cmp"
 	"errors"
 	"log/slog"
+	"maps"
+	"slices"
 	"strconv"
+	"strings"
+	"sync"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	"ottla/controller/metadata"
@@ -26,7 +32,26 @@ type Applier struct {
 
 	coordinators []*Coordinators
 
+	// Wake, if not nil, is called when NextDeadline has come nearer.
+	Wake func()
+
 	applied atomic.Int64 // offset of the last Image applied
+
+	applying sync.Mutex // one Apply or Tick at a time
+	image    *metadata.Image
+	roomless roomless
+}
+
+// roomInterval is how often replicas that found no room on the disk are tried
+// again.
+const roomInterval = 5 * time.Second
+
+// roomless are replicas that have no role because the disk was full. The image
+// will not change for their sake, so Tick tries again.
+type roomless struct {
+	mu    sync.Mutex
+	isNew map[protocol.TopicPartition]bool // whether the replica was never here
+	due   time.Time                        // zero: nothing to do
 }
 
 // NewApplier makes an Applier that has applied nothing. sideBySide runs tasks in
@@ -34,6 +59,7 @@ type Applier struct {
 func NewApplier(nodeID protocol.NodeID, options *TopicOptions, replicas *replica.Manager, logs *store.Store, directories *DirectoryReports, sideBySide func(tasks []func()), logger *slog.Logger) *Applier {
 	a := &Applier{nodeID: nodeID, options: options, replicas: replicas, store: logs, directories: directories, sideBySide: sideBySide, logger: logger}
 	a.applied.Store(-1)
+	a.roomless.isNew = map[protocol.TopicPartition]bool{}
 	return a
 }
 
@@ -69,6 +95,9 @@ func (a *Applier) strays(image *metadata.Image) []protocol.TopicPartition {
 // Apply makes the difference between two Images true on this node: what is
 // gone goes first, so that a topic made anew finds its name free.
 func (a *Applier) Apply(now time.Time, before, after *metadata.Image) {
+	a.applying.Lock()
+	defer a.applying.Unlock()
+	a.image = after
 	changes := metadata.Diff(before, after)
 	for _, topic := range changes.DeletedTopics {
 		for n, old := range topic.Partitions() {
@@ -111,23 +140,81 @@ func (a *Applier) partition(now time.Time, change metadata.TopicChange, n int32)
 	// Before the first Image there is no telling what is new; a log that is
 	// missing then may lie in a directory that is offline.
 	isNew := !had && a.Offset() >= 0
+	if err := a.role(now, change.New, n, isNew); err != nil {
+		a.logger.Error("a replica could not take its role", "partition", tp.String(), "error", err)
+		a.later(now, tp, isNew, err)
+	}
+}
+
+// role gives one replica the role that its topic says.
+func (a *Applier) role(now time.Time, topic *metadata.Topic, n int32, isNew bool) error {
+	tp, is := protocol.TopicPartition{Topic: topic.Name, Partition: n}, topic.Partition(n)
 	directory := is.Directory(a.nodeID)
 	if directory == protocol.DirectoryMigrating || directory == protocol.DirectoryUnassigned || directory == protocol.DirectoryLost {
 		directory = protocol.DirectoryID{}
 	}
 	state := partition.State{
-		TopicID: change.New.ID, Leader: is.Leader, LeaderEpoch: is.LeaderEpoch, PartitionEpoch: is.PartitionEpoch,
+		TopicID: topic.ID, Leader: is.Leader, LeaderEpoch: is.LeaderEpoch, PartitionEpoch: is.PartitionEpoch,
 		ISR: is.ISR, Replicas: is.Replicas,
 	}
 	if err := a.replicas.Apply(now, tp, state, directory, isNew); err != nil {
-		a.logger.Error("a replica could not take its role", "partition", tp.String(), "error", err)
 		a.coordinate(now, tp, nil)
-		return
+		return err
 	}
 	a.coordinate(now, tp, is)
 	if actual, ok := a.store.DirectoryOf(tp); ok && actual != is.Directory(a.nodeID) {
-		a.directories.Report(change.New.ID, n, actual)
+		a.directories.Report(topic.ID, n, actual)
 	}
+	return nil
+}
+
+// later remembers a replica that can be tried again when there is room.
+func (a *Applier) later(now time.Time, tp protocol.TopicPartition, isNew bool, err error) {
+	if !errors.Is(err, syscall.ENOSPC) && !errors.Is(err, syscall.EDQUOT) {
+		return
+	}
+	a.roomless.mu.Lock()
+	defer a.roomless.mu.Unlock()
+	a.roomless.isNew[tp] = isNew || a.roomless.isNew[tp]
+	a.roomless.due = now.Add(roomInterval)
+	if a.Wake != nil {
+		a.Wake()
+	}
+}
+
+// Tick tries again to give a role to the replicas that found no room.
+func (a *Applier) Tick(now time.Time) {
+	if due := a.NextDeadline(); due.IsZero() || now.Before(due) {
+		return
+	}
+	a.applying.Lock()
+	defer a.applying.Unlock()
+	a.roomless.mu.Lock()
+	waiting := a.roomless.isNew
+	a.roomless.isNew, a.roomless.due = map[protocol.TopicPartition]bool{}, time.Time{}
+	a.roomless.mu.Unlock()
+	for _, tp := range slices.SortedFunc(maps.Keys(waiting), comparePartitions) {
+		is := a.image.Partition(tp)
+		if is == nil || !is.HasReplica(a.nodeID) {
+			continue // gone meanwhile
+		}
+		if err := a.role(now, a.image.Topic(tp.Topic), tp.Partition, waiting[tp]); err != nil {
+			a.later(now, tp, waiting[tp], err)
+			continue
+		}
+		a.logger.Info("a replica took its role after all", "partition", tp.String())
+	}
+}
+
+func comparePartitions(a, b protocol.TopicPartition) int {
+	return cmp.Or(strings.Compare(a.Topic, b.Topic), cmp.Compare(a.Partition, b.Partition))
+}
+
+// NextDeadline is when Tick has something to do; zero: never.
+func (a *Applier) NextDeadline() time.Time {
+	a.roomless.mu.Lock()
+	defer a.roomless.mu.Unlock()
+	return a.roomless.due
 }
 
 func (a *Applier) remove(now time.Time, tp protocol.TopicPartition) {

@@ -163,6 +163,7 @@ func (n *Node) assemble(now time.Time) {
 	n.directories = broker.NewDirectoryReports(n.config.NodeID, n.lifecycle.Epoch, n.options.Send, n.wakes.of(partBroker))
 	n.producerIDs = broker.NewProducerIDs(n.config.NodeID, n.lifecycle.Epoch, n.options.Send)
 	n.applier = broker.NewApplier(n.config.NodeID, n.topicOptions, n.replicas, n.store, n.directories, n.options.SideBySide, n.options.Logger)
+	n.applier.Wake = n.wakes.of(partBroker)
 	n.coordinate()
 	n.handler = api.New(n.apiNode())
 }

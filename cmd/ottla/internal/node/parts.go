@@ -40,10 +40,11 @@ func (n *Node) tickBroker(now time.Time) {
 	n.controllers.Tick(now)
 	n.lifecycle.Tick(now)
 	n.directories.Tick(now)
+	n.applier.Tick(now)
 }
 
 func (n *Node) brokerDeadline(now time.Time) time.Time {
-	return earliest(n.controllers.NextDeadline(now), n.lifecycle.NextDeadline(now), n.directories.NextDeadline(now))
+	return earliest(n.controllers.NextDeadline(now), n.lifecycle.NextDeadline(now), n.directories.NextDeadline(now), n.applier.NextDeadline())
 }
 
 // earliest gives the first of the times that are not zero.
