@@ -6,6 +6,8 @@ import (
 	"log/slog"
 	"runtime/debug"
 	"time"
+
+	"ottla/protocol/wire"
 )
 
 // Options say what to run.
@@ -94,6 +96,7 @@ const maxEvents = 3_000_000
 
 // Run runs a seed to its end or to the first broken invariant.
 func Run(o Options) (result Result) {
+	wire.PoisonFrames(true) // who looks at a frame that he let go sees it at once
 	s := &Simulation{seed: o.Seed, random: newRandom(o.Seed)}
 	s.now = startOfTime.Add(s.random.between(0, time.Hour))
 	s.trace = trace{start: s.now, hash: fnvOffset, writer: o.Trace}
