@@ -108,6 +108,12 @@ func (a *Applier) Apply(now time.Time, before, after *metadata.Image) {
 	}
 	a.settings(now, changes, after)
 	a.roles(now, changes.Topics)
+	for _, c := range a.coordinators {
+		c.topicsDeleted(now, changes.DeletedTopics)
+	}
+	for _, c := range a.coordinators {
+		c.topicsDeleted(now, changes.DeletedTopics)
+	}
 	a.applied.Store(int64(after.Provenance().Offset))
 }
 
