@@ -5,6 +5,7 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kmsg"
 
+	"ottla/cmd/ottla/internal/broker"
 	"ottla/protocol"
 )
 
@@ -41,23 +42,15 @@ func (r *creations) end(topics []kmsg.CreateTopicsRequestTopic) {
 }
 
 // autoCreate asks the controller to create topics with this broker's defaults, and
-// does not wait. Kafka's own topics are made by the coordinators that need them and
-// never here: made with a wrong number of partitions they would be of no use for
-// ever, and with the right one there is no coordinator yet that would use them.
-// Apache Kafka 4.4.0 does make them here, in the coordinators' form.
+// does not wait. Kafka's own topics get the form that their coordinators need.
 func (c *call) autoCreate(names []string) {
 	ask := kmsg.NewPtrCreateTopicsRequest()
 	ask.Version = protocol.APIOf(protocol.CreateTopics).MaxVersion
 	ask.TimeoutMillis = autoCreateTimeoutMs
 	for _, name := range names {
-		if protocol.IsInternalTopic(name) || name == protocol.ClusterMetadataTopic || !c.handler.creations.begin(name) {
-			continue
+		if topic, creatable := c.newTopic(name); creatable && c.handler.creations.begin(name) {
+			ask.Topics = append(ask.Topics, topic)
 		}
-		topic := kmsg.NewCreateTopicsRequestTopic()
-		topic.Topic = name
-		topic.NumPartitions = c.Config.Int("num.partitions")
-		topic.ReplicationFactor = int16(c.Config.Int("default.replication.factor"))
-		ask.Topics = append(ask.Topics, topic)
 	}
 	if len(ask.Topics) == 0 {
 		return
@@ -71,6 +64,23 @@ func (c *call) autoCreate(names []string) {
 		}
 		c.logUncreated(resp.(*kmsg.CreateTopicsResponse).Topics)
 	})
+}
+
+// newTopic tells how a topic is to be created, if it may be. Of Kafka's own topics
+// only that of a coordinator that this node has: made without one it would be of no
+// use, and a burden later.
+func (c *call) newTopic(name string) (topic kmsg.CreateTopicsRequestTopic, creatable bool) {
+	switch {
+	case name == protocol.ConsumerOffsetsTopic && c.Groups != nil:
+		return broker.InternalTopic(c.Config, name), true
+	case protocol.IsInternalTopic(name), name == protocol.ClusterMetadataTopic:
+		return topic, false
+	}
+	topic = kmsg.NewCreateTopicsRequestTopic()
+	topic.Topic = name
+	topic.NumPartitions = c.Config.Int("num.partitions")
+	topic.ReplicationFactor = int16(c.Config.Int("default.replication.factor"))
+	return topic, true
 }
 
 // logUncreated says in one line, however many there are, what did not work.

@@ -132,6 +132,15 @@ func fillTopics(req kmsg.Request) {
 		req.TopicNames, req.Topics = []string{name}, []kmsg.DeleteTopicsRequestTopic{{Topic: &name}}
 	case *kmsg.CreatePartitionsRequest:
 		req.Topics = []kmsg.CreatePartitionsRequestTopic{{Topic: name}}
+	case *kmsg.OffsetCommitRequest:
+		req.Topics = []kmsg.OffsetCommitRequestTopic{{Topic: name, Partitions: make([]kmsg.OffsetCommitRequestTopicPartition, 1)}}
+	case *kmsg.OffsetFetchRequest:
+		req.Topics = []kmsg.OffsetFetchRequestTopic{{Topic: name, Partitions: make([]int32, 1)}}
+		req.Groups = []kmsg.OffsetFetchRequestGroup{{Group: name}}
+	case *kmsg.DescribeGroupsRequest:
+		req.Groups = []string{name}
+	case *kmsg.DeleteGroupsRequest:
+		req.Groups = []string{name}
 	case *kmsg.DescribeConfigsRequest:
 		req.Resources = []kmsg.DescribeConfigsRequestResource{{ResourceType: kmsg.ConfigResourceTypeTopic, ResourceName: name}}
 	case *kmsg.DescribeTopicPartitionsRequest:

@@ -46,12 +46,58 @@ func errorResponse(req kmsg.Request, err error) kmsg.Response {
 		for _, asked := range req.(*kmsg.DescribeConfigsRequest).Resources {
 			resp.Resources = append(resp.Resources, refusedResource(asked, err))
 		}
-	case *kmsg.ListOffsetsResponse, *kmsg.OffsetForLeaderEpochResponse, *kmsg.DeleteRecordsResponse:
+	case *kmsg.ListOffsetsResponse, *kmsg.OffsetForLeaderEpochResponse, *kmsg.DeleteRecordsResponse, *kmsg.OffsetCommitResponse:
 		failPartitions(resp, req, code)
+	case *kmsg.OffsetFetchResponse, *kmsg.FindCoordinatorResponse, *kmsg.DescribeGroupsResponse, *kmsg.DeleteGroupsResponse:
+		failGroups(resp, req, code)
 	default:
 		failAtTop(resp, code, message)
 	}
 	return resp
+}
+
+// failGroups is for responses that speak of several groups.
+func failGroups(resp kmsg.Response, req kmsg.Request, code int16) {
+	switch resp := resp.(type) {
+	case *kmsg.OffsetFetchResponse:
+		failOffsetFetch(resp, req.(*kmsg.OffsetFetchRequest), code)
+	case *kmsg.FindCoordinatorResponse:
+		text := sentenceOf(protocol.ErrorCode(code).Err())
+		resp.ErrorCode, resp.ErrorMessage, resp.NodeID, resp.Port = code, text, int32(protocol.NoNode), -1
+		for _, key := range req.(*kmsg.FindCoordinatorRequest).CoordinatorKeys {
+			resp.Coordinators = append(resp.Coordinators, kmsg.FindCoordinatorResponseCoordinator{
+				Key: key, NodeID: int32(protocol.NoNode), Port: -1, ErrorCode: code, ErrorMessage: text,
+			})
+		}
+	case *kmsg.DescribeGroupsResponse:
+		for _, id := range req.(*kmsg.DescribeGroupsRequest).Groups {
+			resp.Groups = append(resp.Groups, undescribedGroup(id, protocol.ErrorCode(code)))
+		}
+	case *kmsg.DeleteGroupsResponse:
+		for _, id := range req.(*kmsg.DeleteGroupsRequest).Groups {
+			resp.Groups = append(resp.Groups, kmsg.DeleteGroupsResponseGroup{Group: id, ErrorCode: code})
+		}
+	}
+}
+
+// failOffsetFetch: by partition, by request or by group, as the versions went on.
+func failOffsetFetch(resp *kmsg.OffsetFetchResponse, req *kmsg.OffsetFetchRequest, code int16) {
+	if req.Version >= fetchHasErrorFrom {
+		resp.ErrorCode = code
+	} else {
+		for _, asked := range req.Topics {
+			topic := kmsg.OffsetFetchResponseTopic{Topic: asked.Topic}
+			for _, partition := range asked.Partitions {
+				topic.Partitions = append(topic.Partitions, kmsg.OffsetFetchResponseTopicPartition{
+					Partition: partition, Offset: -1, LeaderEpoch: -1, Metadata: kmsg.StringPtr(""), ErrorCode: code,
+				})
+			}
+			resp.Topics = append(resp.Topics, topic)
+		}
+	}
+	for _, asked := range req.Groups {
+		resp.Groups = append(resp.Groups, kmsg.OffsetFetchResponseGroup{Group: asked.Group, ErrorCode: code})
+	}
 }
 
 // failPartitions is for responses that speak of partitions only.
@@ -84,6 +130,14 @@ func failPartitions(resp kmsg.Response, req kmsg.Request, code int16) {
 				partition := kmsg.NewDeleteRecordsResponseTopicPartition()
 				partition.Partition, partition.LowWatermark, partition.ErrorCode = p.Partition, -1, code
 				topic.Partitions = append(topic.Partitions, partition)
+			}
+			resp.Topics = append(resp.Topics, topic)
+		}
+	case *kmsg.OffsetCommitResponse:
+		for _, asked := range req.(*kmsg.OffsetCommitRequest).Topics {
+			topic := kmsg.OffsetCommitResponseTopic{Topic: asked.Topic, TopicID: asked.TopicID}
+			for _, p := range asked.Partitions {
+				topic.Partitions = append(topic.Partitions, kmsg.OffsetCommitResponseTopicPartition{Partition: p.Partition, ErrorCode: code})
 			}
 			resp.Topics = append(resp.Topics, topic)
 		}
@@ -132,11 +186,13 @@ func (c *call) unreached(err error) error {
 // sentences are those that Apache Kafka sends with a code of an item when it has
 // nothing more to say, and that tools show.
 var sentences = map[protocol.ErrorCode]string{
-	protocol.UnknownTopicOrPartition:    "This server does not host this topic-partition.",
-	protocol.TopicAuthorizationFailed:   "Topic authorization failed.",
-	protocol.GroupAuthorizationFailed:   "Group authorization failed.",
-	protocol.ClusterAuthorizationFailed: "Cluster authorization failed.",
-	protocol.UnsupportedVersion:         "The version of API is not supported.",
+	protocol.UnknownTopicOrPartition:            "This server does not host this topic-partition.",
+	protocol.TopicAuthorizationFailed:           "Topic authorization failed.",
+	protocol.GroupAuthorizationFailed:           "Group authorization failed.",
+	protocol.CoordinatorNotAvailable:            "The coordinator is not available.",
+	protocol.TransactionalIDAuthorizationFailed: "Transactional Id authorization failed.",
+	protocol.ClusterAuthorizationFailed:         "Cluster authorization failed.",
+	protocol.UnsupportedVersion:                 "The version of API is not supported.",
 	protocol.InvalidRequest: "This most likely occurs because of a request being malformed by the client library or " +
 		"the message was sent to an incompatible broker. See the broker logs for more details.",
 	protocol.UnknownTopicID: "This server does not host this topic ID.",

@@ -18,7 +18,10 @@ import (
 	"ottla/cmd/ottla/internal/broker"
 	"ottla/controller/cluster"
 	"ottla/controller/config"
+	"ottla/controller/group"
+	"ottla/controller/machine"
 	"ottla/controller/metadata"
+	"ottla/controller/shard"
 	"ottla/protocol"
 	"ottla/protocol/compress"
 	"ottla/protocol/record"
@@ -40,6 +43,7 @@ type fixture struct {
 	clock    atomic.Int64 // nanoseconds since 1970
 	store    *store.Store
 	replicas *replica.Manager
+	groups   *shard.Manager
 	applier  *broker.Applier
 	handler  *Handler
 	server   *server.Server
@@ -74,7 +78,7 @@ func newFixture(t testing.TB, change ...func(*Node)) *fixture {
 	logger := slog.New(errorLog{slog.DiscardHandler, f})
 	f.openStore(settings, logger)
 	node := Node{
-		ID: 1, ClusterID: fixtureClusterID, Config: settings, Replicas: f.replicas, Image: f.metadata,
+		ID: 1, ClusterID: fixtureClusterID, Config: settings, Replicas: f.replicas, Groups: f.groups, Image: f.metadata,
 		KRaftVersion: func() int16 { return 1 },
 		Submit:       func(_ time.Time, req kmsg.Request, done func(kmsg.Response, error)) { done(f.ask(req)) },
 		Forward:      func(req kmsg.Request, done func(kmsg.Response, error)) { done(f.ask(req)) },
@@ -116,6 +120,12 @@ func (f *fixture) openStore(settings *config.BrokerConfig, logger *slog.Logger) 
 		NodeID: 1, Store: f.store, Pool: compress.NewPool(), QueueBatches: 3,
 		Known: func(tp protocol.TopicPartition) bool { return f.metadata().Partition(tp) != nil },
 	})
+	f.groups = shard.New(shard.Options{
+		Topic: protocol.ConsumerOffsetsTopic, Replicas: f.replicas, Pool: compress.NewPool(), Logger: logger,
+		NewMachine: func(int32) machine.Machine {
+			return group.New(group.Options{Settings: group.SettingsOf(f.handler.node.Config), Random: f.random(4)})
+		},
+	})
 	none := func(kmsg.Request, func(kmsg.Response, error)) {}
 	reports := broker.NewDirectoryReports(1, func() protocol.BrokerEpoch { return 1 }, none, func() {})
 	f.applier = broker.NewApplier(1, options, f.replicas, f.store, reports, func(tasks []func()) {
@@ -123,12 +133,23 @@ func (f *fixture) openStore(settings *config.BrokerConfig, logger *slog.Logger) 
 			task()
 		}
 	}, logger)
+	f.applier.Coordinate(&broker.Coordinators{
+		Topic: protocol.ConsumerOffsetsTopic, Shards: f.groups,
+		TopicsDeleted: func(topics []*metadata.Topic) any {
+			var event group.TopicsDeleted
+			for _, topic := range topics {
+				event.Topics = append(event.Topics, group.DeletedTopic{Name: topic.Name, ID: topic.ID})
+			}
+			return event
+		},
+	})
 }
 
 func (f *fixture) close() {
 	ended, cancel := context.WithCancel(context.Background())
 	cancel() // whoever still waits is cut
 	_ = f.server.Close(ended)
+	f.groups.Close(f.now())
 	_ = f.replicas.Close(f.now())
 	_ = f.store.Close(f.now(), false, -1)
 }
@@ -156,6 +177,14 @@ func (f *fixture) now() time.Time { return time.Unix(0, f.clock.Load()) }
 func (f *fixture) pass(d time.Duration) {
 	f.clock.Add(int64(d))
 	f.replicas.Tick(f.now())
+	f.settle()
+}
+
+// settle lets the coordinators do what is due, until nothing is.
+func (f *fixture) settle() {
+	for at := f.groups.NextDeadline(); !at.IsZero() && !at.After(f.now()); at = f.groups.NextDeadline() {
+		f.groups.Tick(f.now())
+	}
 }
 
 func (f *fixture) metadata() *metadata.Image {

@@ -20,11 +20,13 @@ import (
 // server.Handler.
 type Handler struct {
 	node  *Node
-	table []API // the registry; a field, so that handlers may look at it
+	table []API // the rows of the registry that this node has
 
 	sessions  sessions
 	polls     polls
 	creations creations
+
+	groupSpread groupSpread
 }
 
 // New makes the Handler of a node.
@@ -38,7 +40,7 @@ func New(node Node) *Handler {
 	if node.BrokerEpoch == nil {
 		node.BrokerEpoch = func() protocol.BrokerEpoch { return -1 }
 	}
-	return &Handler{node: &node, table: registry, sessions: newSessions(&node), polls: polls{byConn: map[*server.Conn]map[*call]func(){}}}
+	return &Handler{node: &node, table: tableOf(&node), sessions: newSessions(&node), polls: polls{byConn: map[*server.Conn]map[*call]func(){}}}
 }
 
 // Handle implements server.Handler.

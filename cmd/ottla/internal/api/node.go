@@ -10,6 +10,7 @@ import (
 	"ottla/controller/cluster"
 	"ottla/controller/config"
 	"ottla/controller/metadata"
+	"ottla/controller/shard"
 	"ottla/protocol"
 	"ottla/storage/replica"
 )
@@ -24,6 +25,9 @@ type Node struct {
 	// Replicas is nil on a node that is no broker; such a node has no listener of
 	// scope OnBroker.
 	Replicas *replica.Manager
+	// Groups are the coordinators of groups; nil: none, and their APIs are not
+	// advertised.
+	Groups *shard.Manager
 	// Image is the metadata of the moment; never nil once a listener is open.
 	Image func() *metadata.Image
 	// KRaftVersion is the finalized kraft.version, which is in no Image; nil: 0.

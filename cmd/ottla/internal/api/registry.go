@@ -15,6 +15,7 @@ type API struct {
 	MinVersion int16
 	MaxVersion int16
 	Scope      protocol.Scope // the listeners that serve it
+	groups     bool           // it needs the coordinators of groups
 	serve      func(c *call, req kmsg.Request)
 }
 
@@ -25,6 +26,15 @@ var registry = []API{
 	row(protocol.Fetch, fetch).on(protocol.OnBroker), // on controllers: with a quorum of several nodes
 	row(protocol.ListOffsets, listOffsets),
 	row(protocol.Metadata, describeMetadata),
+	row(protocol.OffsetCommit, commitOffsets).ofGroups(),
+	row(protocol.OffsetFetch, fetchOffsets).ofGroups(),
+	row(protocol.FindCoordinator, findCoordinator).ofGroups(),
+	row(protocol.JoinGroup, joinGroup).ofGroups(),
+	row(protocol.Heartbeat, heartbeat).ofGroups(),
+	row(protocol.LeaveGroup, leaveGroup).ofGroups(),
+	row(protocol.SyncGroup, syncGroup).ofGroups(),
+	row(protocol.DescribeGroups, describeGroups).ofGroups(),
+	row(protocol.ListGroups, listGroups).ofGroups(),
 	row(protocol.ApiVersions, apiVersions),
 	row(protocol.CreateTopics, createTopics),
 	row(protocol.DeleteTopics, deleteTopics),
@@ -33,6 +43,8 @@ var registry = []API{
 	row(protocol.OffsetForLeaderEpoch, offsetForLeaderEpoch),
 	row(protocol.DescribeConfigs, describeConfigs),
 	row(protocol.CreatePartitions, createPartitions),
+	row(protocol.DeleteGroups, deleteGroups).ofGroups(),
+	row(protocol.OffsetDelete, deleteOffsets).ofGroups(),
 	row(protocol.DescribeCluster, describeCluster),
 	row(protocol.BrokerRegistration, clusterAction[*kmsg.BrokerRegistrationRequest]),
 	row(protocol.BrokerHeartbeat, clusterAction[*kmsg.BrokerHeartbeatRequest]),
@@ -56,6 +68,17 @@ func row[R kmsg.Request](key protocol.APIKey, handler func(c *call, req R)) API 
 func (a API) on(scope protocol.Scope) API {
 	a.Scope &= scope
 	return a
+}
+
+// ofGroups marks a row that a node without coordinators does not have.
+func (a API) ofGroups() API {
+	a.groups = true
+	return a
+}
+
+// tableOf gives the rows that a node has.
+func tableOf(node *Node) []API {
+	return slices.DeleteFunc(Registry(), func(a API) bool { return a.groups && node.Groups == nil })
 }
 
 // advertised is the row as ApiVersions tells it. Produce is told from version 0 on

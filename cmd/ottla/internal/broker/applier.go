@@ -111,9 +111,6 @@ func (a *Applier) Apply(now time.Time, before, after *metadata.Image) {
 	for _, c := range a.coordinators {
 		c.topicsDeleted(now, changes.DeletedTopics)
 	}
-	for _, c := range a.coordinators {
-		c.topicsDeleted(now, changes.DeletedTopics)
-	}
 	a.applied.Store(int64(after.Provenance().Offset))
 }
 

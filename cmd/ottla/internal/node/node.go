@@ -13,7 +13,6 @@ import (
 	"ottla/cmd/ottla/internal/broker"
 	"ottla/controller/cluster"
 	"ottla/controller/config"
-	"ottla/controller/machine"
 	"ottla/controller/metadata"
 	"ottla/controller/quorum"
 	"ottla/controller/raft"
@@ -46,13 +45,6 @@ type Options struct {
 	Fatal func(error)
 	// State is told how far the broker's life has come.
 	State func(broker.State)
-	// NewGroupMachine makes the coordinator of the groups of one partition of
-	// __consumer_offsets; nil: this node coordinates no groups, and none of their
-	// APIs is advertised.
-	NewGroupMachine func(partition int32) machine.Machine
-	// GroupTopicsDeleted makes the event that tells such a machine which topics are
-	// gone; nil: it is not told.
-	GroupTopicsDeleted func(topics []*metadata.Topic) any
 }
 
 // Node is one node of the cluster: broker and controller in one.
@@ -68,7 +60,7 @@ type Node struct {
 	store    *store.Store
 	replicas *replica.Manager
 	applier  *broker.Applier
-	groups   *shard.Manager // nil: no coordinators
+	groups   *shard.Manager
 
 	topicOptions *broker.TopicOptions
 	lifecycle    *broker.Lifecycle
@@ -208,9 +200,7 @@ func (n *Node) Leave() { n.lifecycle.Leave() }
 // Release answers everyone who waits for a replica or a coordinator, so that no
 // connection is kept open by a long poll. It comes before Stop.
 func (n *Node) Release(now time.Time) error {
-	if n.groups != nil {
-		n.groups.Close(now)
-	}
+	n.groups.Close(now)
 	return n.replicas.Close(now)
 }
 

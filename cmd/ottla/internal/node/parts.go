@@ -8,7 +8,7 @@ const (
 	partStore
 	partReplicas
 	partBroker
-	partGroups // only where the node coordinates groups
+	partGroups
 	partCount
 )
 
@@ -24,16 +24,13 @@ type Part struct {
 
 // Parts lists them. After Start only.
 func (n *Node) Parts() []Part {
-	parts := []Part{
+	return []Part{
 		{"quorum", n.quorum.Tick, func(time.Time) time.Time { return n.quorum.NextDeadline() }, n.wakes[partQuorum]},
 		{"store", n.store.Tick, func(time.Time) time.Time { return n.store.NextDeadline() }, n.wakes[partStore]},
 		{"replicas", n.replicas.Tick, func(time.Time) time.Time { return n.replicas.NextDeadline() }, n.wakes[partReplicas]},
 		{"broker", n.tickBroker, n.brokerDeadline, n.wakes[partBroker]},
+		{"groups", n.groups.Tick, func(time.Time) time.Time { return n.groups.NextDeadline() }, n.wakes[partGroups]},
 	}
-	if n.groups != nil {
-		parts = append(parts, Part{"groups", n.groups.Tick, func(time.Time) time.Time { return n.groups.NextDeadline() }, n.wakes[partGroups]})
-	}
-	return parts
 }
 
 func (n *Node) tickBroker(now time.Time) {

@@ -58,7 +58,7 @@ func (n *Node) replicaOptions() replica.Options {
 
 func (n *Node) apiNode() api.Node {
 	return api.Node{
-		ID: n.config.NodeID, ClusterID: n.store.ClusterID(), Config: n.config, Replicas: n.replicas,
+		ID: n.config.NodeID, ClusterID: n.store.ClusterID(), Config: n.config, Replicas: n.replicas, Groups: n.groups,
 		ControllerID: func() protocol.NodeID { return n.quorum.Status().Leader },
 		Image:        n.quorum.Image, KRaftVersion: func() int16 { return n.quorum.Status().KRaftVersion },
 		Submit: n.Submit, Forward: n.options.Send, ProducerIDs: n.producerIDs, BrokerEpoch: n.lifecycle.Epoch,
