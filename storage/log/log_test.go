@@ -288,6 +288,31 @@ func TestFlush(t *testing.T) {
 	}
 }
 
+// TestFlushBesideTruncation: an fsync that was under way when the log was cut says nothing of what was written since.
+func TestFlushBesideTruncation(t *testing.T) {
+	disk := newDisk(1)
+	l := createLog(t, disk, smallOptions())
+	for range 4 {
+		appendOne(t, l, OriginClient, batchOf(1, 3, 0))
+	}
+	disk.OnOperation(func(op vfs.Operation) error {
+		if op.Kind == vfs.OpSync && strings.HasSuffix(op.Name, ".log") {
+			disk.OnOperation(nil)
+			check(t, l.TruncateTo(1))
+			appendOne(t, l, OriginClient, batchOf(5, 3, 0))
+		}
+		return nil
+	})
+	check(t, l.Flush(testTime))
+	if v := l.View(); v.DurableEnd > 1 || v.LogEndOffset != 6 {
+		t.Errorf("%+v", v)
+	}
+	check(t, l.Flush(testTime))
+	if v := l.View(); v.DurableEnd != 6 {
+		t.Errorf("%+v", v)
+	}
+}
+
 func TestRollByAge(t *testing.T) {
 	o := smallOptions()
 	o.SegmentBytes, o.SegmentAge, o.SegmentJitter = 1<<20, time.Hour, 30*time.Minute

@@ -189,6 +189,13 @@ func (c *tornCase) run() string {
 		if inDoubt && c.offset(base) >= c.tl.recovery && !c.missing {
 			c.fatal("%v, but nothing before %d is damaged", err, c.tl.recovery)
 		}
+		after := readDir(c.t, disk, "log/t-0")
+		for name, data := range files {
+			base, suffix, _ := segment.ParseName(name)
+			if suffix == segment.LogSuffix && base < c.tl.recovery && after[name] != data {
+				c.fatal("refused (%v), but %s was changed", err, name)
+			}
+		}
 		return "refused"
 	}
 	if suffix == segment.LogSuffix {

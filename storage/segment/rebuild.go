@@ -202,19 +202,22 @@ func (s *Segment) walk(position int64, doubt Doubt, visit func(Batch) error) (Wa
 	var w walker
 	w.start(s, position, s.Size(), span[:])
 	epoch := protocol.NoLeaderEpoch
+	var last Batch           // that was not checked
+	var base protocol.Offset // of last
 	for {
 		b, err := w.step()
 		if errors.Is(err, io.EOF) {
 			return found, nil
 		}
-		if err == nil && b.Header.LastOffset() >= doubt.From {
+		checked := err == nil && b.Header.LastOffset() >= doubt.From
+		if checked {
 			found.Checked += b.Size
 			if err = w.checkCRC(b); err == nil && doubt.Dense {
 				err = s.follows(b, found, epoch)
 			}
 		}
 		if errors.As(err, &found.Damage) {
-			return found, nil
+			return found, s.blame(&w, last, base, &found)
 		}
 		if err != nil {
 			return found, s.explain(err)
@@ -223,6 +226,9 @@ func (s *Segment) walk(position int64, doubt Doubt, visit func(Batch) error) (Wa
 		epoch = b.Header.PartitionLeaderEpoch()
 		found.End, found.Next = b.Position+b.Size, b.Header.NextOffset()
 		found.Batches++
+		if last, base = b, b.Header.BaseOffset(); checked {
+			last = Batch{}
+		}
 		if visit == nil {
 			continue
 		}
@@ -230,6 +236,25 @@ func (s *Segment) walk(position int64, doubt Doubt, visit func(Batch) error) (Wa
 			return found, err
 		}
 	}
+}
+
+// blame looks at the batch before damage, if nobody checked it: where its length is wrong, what comes after it is not at
+// fault.
+func (s *Segment) blame(w *walker, last Batch, base protocol.Offset, found *Walked) error {
+	if last.Size == 0 {
+		return nil
+	}
+	var again walker
+	again.start(s, last.Position, last.Position+last.Size, w.buf)
+	b, err := again.step()
+	if err == nil {
+		err = again.checkCRC(b)
+	}
+	if damage := (*Damage)(nil); errors.As(err, &damage) {
+		found.Damage, found.End, found.Next = damage, last.Position, base
+		return nil
+	}
+	return err
 }
 
 // follows tells a batch that continues what was walked from one that something older, or damage, put there.
