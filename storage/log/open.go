@@ -30,7 +30,7 @@ type opening struct {
 const never protocol.Offset = 1<<63 - 1
 
 // Open opens an existing directory and repairs what may be repaired. A *DamagedError means that durable bytes
-// are damaged: nothing was cut, and the partition must go offline.
+// are damaged: none of them was cut, and the partition must go offline.
 func Open(env Env, dir string, tp protocol.TopicPartition, opts Options, state OpenState) (*Log, Recovery, error) {
 	o := &opening{Log: newLog(env, dir, tp, opts), state: state, seenFrom: never, txnsFrom: never}
 	o.report.CutAt = protocol.NoOffset

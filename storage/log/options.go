@@ -111,7 +111,7 @@ func (r Recovery) NoteWorthy() bool {
 	return r.BytesCut > 0 || r.SegmentsRemoved > 0 || r.IndexesRebuilt > 0 || r.SnapshotsDropped > 0 || r.EpochsRebuilt
 }
 
-// DamagedError says that bytes that were durable are gone or garbled. The log is left as it is.
+// DamagedError says that bytes that were durable are gone or garbled. What is left of them was not touched.
 type DamagedError struct {
 	File     string // path
 	Position int64  // byte in the file
