@@ -48,9 +48,10 @@ func rulesOf(defaults *config.TopicDefaults, image *metadata.Image, topic *metad
 	return rules
 }
 
-// partitionState is the part of a partition that elections change.
+// partitionState is the part of a partition that changes here.
 type partitionState struct {
-	isr, elr []protocol.NodeID
+	isr, elr                   []protocol.NodeID
+	replicas, adding, removing []protocol.NodeID
 }
 
 // proposal is a partition on its way to its next state; build gives the record
@@ -62,16 +63,19 @@ type proposal struct {
 	next       partitionState
 	rules      topicRules
 	version    metadata.MetadataVersion
-	withELR    bool                       // eligible leader replicas are kept (KIP-966)
-	acceptable func(protocol.NodeID) bool // may lead, if it is in sync
-	unclean    protocol.NodeID            // not eligible any more
-	dirs       []protocol.DirectoryID     // of the replicas, if they change
+	withELR    bool                                       // eligible leader replicas are kept (KIP-966)
+	acceptable func(protocol.NodeID) bool                 // may lead, if it is in sync
+	unclean    protocol.NodeID                            // not eligible any more
+	dirs       []protocol.DirectoryID                     // of the replicas, if they change
+	preferred  bool                                       // the first replica shall lead, though another one may
+	directory  func(protocol.NodeID) protocol.DirectoryID // of a replica that is added
 }
 
 // build gives the change, or nil if there is none.
 func (p *proposal) build() *schema.PartitionChangeRecord {
 	change := schema.NewPartitionChangeRecord()
 	change.TopicID, change.PartitionID = p.topic.ID, p.n
+	p.completeReassignment()
 	p.next.elr = p.eligible()
 	p.elect(change)
 	if change.ISR != nil || !p.withELR {
@@ -85,6 +89,7 @@ func (p *proposal) build() *schema.PartitionChangeRecord {
 	if change.ISR == nil && (len(p.next.isr) > 0 || p.withELR) && !slices.Equal(p.next.isr, p.now.ISR) {
 		change.ISR = nonNil(p.next.isr)
 	}
+	p.noteReplicas(change)
 	if p.version.BumpsLeaderEpochOnISRShrink() && change.Leader == noLeaderChange && change.ISR != nil && !containsAll(change.ISR, p.now.ISR) {
 		change.Leader = p.now.Leader
 	}
@@ -104,7 +109,8 @@ const noLeaderChange protocol.NodeID = -2
 
 func isNoOp(change *schema.PartitionChangeRecord) bool {
 	return change.Leader == noLeaderChange && change.ISR == nil && change.EligibleLeaderReplicas == nil && change.LastKnownELR == nil &&
-		change.LeaderRecoveryState == -1 && change.Directories == nil
+		change.LeaderRecoveryState == -1 && change.Directories == nil &&
+		change.Replicas == nil && change.AddingReplicas == nil && change.RemovingReplicas == nil
 }
 
 // nonNil makes of nothing the empty list: null would mean no change.
@@ -146,7 +152,7 @@ func (p *proposal) eligible() []protocol.NodeID {
 	}
 	var elr []protocol.NodeID
 	for _, id := range slices.Concat(p.now.ELR, p.now.ISR) {
-		if id != p.unclean && !slices.Contains(p.next.isr, id) && !slices.Contains(elr, id) {
+		if id != p.unclean && slices.Contains(p.next.replicas, id) && !slices.Contains(p.next.isr, id) && !slices.Contains(elr, id) {
 			elr = append(elr, id)
 		}
 	}
@@ -180,10 +186,13 @@ func (p *proposal) candidate() (leader protocol.NodeID, unclean bool) {
 		inSync := slices.Contains(p.next.isr, id) || len(p.next.isr) == 0 && slices.Contains(p.next.elr, id)
 		return inSync && p.acceptable(id)
 	}
+	if p.preferred && len(p.next.replicas) > 0 && valid(p.next.replicas[0]) {
+		return p.next.replicas[0], false
+	}
 	if valid(p.now.Leader) {
 		return p.now.Leader, false
 	}
-	for _, id := range p.now.Replicas {
+	for _, id := range p.next.replicas {
 		if valid(id) {
 			return id, false
 		}
@@ -194,7 +203,7 @@ func (p *proposal) candidate() (leader protocol.NodeID, unclean bool) {
 		return p.now.LastKnownELR[0], true
 	}
 	if p.rules.uncleanElection {
-		for _, id := range p.now.Replicas {
+		for _, id := range p.next.replicas {
 			if p.acceptable(id) {
 				return id, true
 			}
@@ -249,7 +258,10 @@ func (c *Controller) proposer() func(*metadata.Topic, int32, *metadata.Partition
 		}
 		return &proposal{
 			topic: topic, n: n, now: partition, rules: rules, version: version, withELR: withELR, unclean: change.unclean,
-			next:       partitionState{isr: without(partition.ISR, change.gone, change.unclean)},
+			next: partitionState{
+				isr:      without(partition.ISR, change.gone, change.unclean),
+				replicas: partition.Replicas, adding: partition.AddingReplicas, removing: partition.RemovingReplicas,
+			},
 			acceptable: func(id protocol.NodeID) bool { return c.acceptable(partition, id, change) },
 		}
 	}

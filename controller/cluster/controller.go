@@ -27,6 +27,7 @@ type Options struct {
 	Config         *config.BrokerConfig // defaults of topics, and what of a topic's configuration is served
 	SessionTimeout time.Duration        // broker.session.timeout.ms
 	Features       map[string]Range     // what this build serves; others in the log are kept and not checked
+	KRaftVersion   func() int16         // the finalized kraft.version, which is in no record here; nil: 0
 	Random         func() uint64        // topic ids, placement
 }
 
@@ -162,6 +163,20 @@ func (c *Controller) Handle(turn machine.Turn, request any) (machine.Result, err
 		return c.deleteTopics(message), nil
 	case *kmsg.CreatePartitionsRequest:
 		return c.createPartitions(message), nil
+	case *kmsg.IncrementalAlterConfigsRequest:
+		return c.incrementalAlterConfigs(message), nil
+	case *kmsg.AlterConfigsRequest:
+		return c.alterConfigs(message), nil
+	case *kmsg.ElectLeadersRequest:
+		return c.electLeaders(message)
+	case *kmsg.AlterPartitionAssignmentsRequest:
+		return c.alterPartitionReassignments(message), nil
+	case *kmsg.ListPartitionReassignmentsRequest:
+		return c.listPartitionReassignments(message), nil
+	case *kmsg.UpdateFeaturesRequest:
+		return c.updateFeatures(message), nil
+	case *kmsg.UnregisterBrokerRequest:
+		return c.unregisterBroker(message), nil
 	default:
 		return machine.Result{}, protocol.Errorf(protocol.UnsupportedVersion, "the controller does not serve %T", message)
 	}

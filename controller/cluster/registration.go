@@ -1,6 +1,8 @@
 package cluster
 
 import (
+	"fmt"
+
 	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"ottla/controller/machine"
@@ -136,6 +138,24 @@ func (c *Controller) checkFeatures(supported []kmsg.BrokerRegistrationRequestFea
 		}
 	}
 	return nil
+}
+
+// unregisterBroker forgets a broker. One that lives is told with its next
+// heartbeat, and registers anew.
+func (c *Controller) unregisterBroker(req *kmsg.UnregisterBrokerRequest) machine.Result {
+	response := req.ResponseKind().(*kmsg.UnregisterBrokerResponse)
+	id := protocol.NodeID(req.BrokerID)
+	broker := c.image.Broker(id)
+	if broker == nil {
+		response.ErrorCode = int16(protocol.BrokerIDNotRegistered)
+		response.ErrorMessage = kmsg.StringPtr(fmt.Sprintf("Broker ID %d is not currently registered", id))
+		return machine.Result{Reply: response}
+	}
+	gone := schema.NewUnregisterBrokerRecord()
+	gone.BrokerID, gone.BrokerEpoch = id, broker.Epoch
+	result := c.result(response, append(c.cleanUp(id, false), gone)...)
+	result.Divisible = true
+	return result
 }
 
 func (c *Controller) registerController(req *kmsg.ControllerRegistrationRequest) machine.Result {
