@@ -83,11 +83,14 @@ func admits(filter []string, value string) bool {
 func (c *Coordinator) deleteGroups(d *decision, m *kmsg.DeleteGroupsRequest) kmsg.Response {
 	response := m.ResponseKind().(*kmsg.DeleteGroupsResponse)
 	for i, id := range m.Groups {
+		if slices.Contains(m.Groups[:i], id) {
+			continue
+		}
 		outcome := protocol.GroupIDNotFound
 		if g := c.lookup(id); g != nil {
 			outcome = g.mayDelete()
 		}
-		if outcome == protocol.None && !slices.Contains(m.Groups[:i], id) {
+		if outcome == protocol.None {
 			c.offsets.each(id, func(topic string, partition int32, _ committedOffset) { d.deleteOffset(id, topic, partition) })
 			d.write(groupKey(id), nil, 0)
 		}

@@ -21,25 +21,40 @@ func showKey(key schema.Key) string {
 	return key.RecordName()
 }
 
-func showValue(value schema.Value, version int16, began time.Time) string {
+// showTime gives a time of a record, since the story began.
+func (s *story) showTime(ms int64) string {
+	if s.timeless {
+		return "then"
+	}
+	return time.UnixMilli(ms).Sub(began).String()
+}
+
+func (s *story) showValue(value schema.Value, version int16) string {
 	switch v := value.(type) {
 	case *schema.OffsetCommitValue:
 		text := fmt.Sprintf("v%d %d epoch %d %q", version, v.Offset, v.LeaderEpoch, v.Metadata)
 		if v.ExpireTimestamp >= 0 {
-			text += " until " + time.UnixMilli(v.ExpireTimestamp).Sub(began).String()
+			text += " until " + s.showTime(v.ExpireTimestamp)
 		}
 		if !v.TopicID.IsZero() {
-			text += " id " + strings.TrimRight(string(v.TopicID[:]), "\x00")
+			text += " id " + s.showTopicID(v.TopicID)
 		}
 		return text
 	case *schema.GroupMetadataValue:
-		text := fmt.Sprintf("v%d %q generation %d, %s, leader %s, since %v", version, v.ProtocolType, v.Generation, or(v.Protocol), or(v.Leader), time.UnixMilli(v.CurrentStateTimestamp).Sub(began))
+		text := fmt.Sprintf("v%d %q generation %d, %s, leader %s, since %s", version, v.ProtocolType, v.Generation, or(v.Protocol), or(v.Leader), s.showTime(v.CurrentStateTimestamp))
 		for _, m := range v.Members {
 			text += fmt.Sprintf("\n  %s %s (%s %s %d/%d): %s", m.MemberID, instance(m.GroupInstanceID), m.ClientID, m.ClientHost, m.SessionTimeout, m.RebalanceTimeout, m.Assignment)
 		}
 		return text
 	}
 	return value.RecordName()
+}
+
+func (s *story) showTopicID(id protocol.TopicID) string {
+	if s.timeless {
+		return "of the topic"
+	}
+	return strings.TrimRight(string(id[:]), "\x00")
 }
 
 func or(s *string) string {
@@ -143,7 +158,7 @@ func showOffsets(reply kmsg.Response) string {
 			}
 		}
 		for _, g := range r.Groups {
-			fmt.Fprintf(&b, "%s\n", g.Group)
+			fmt.Fprintf(&b, "group %q\n", g.Group)
 			for _, t := range g.Topics {
 				for _, p := range t.Partitions {
 					one(t.Topic, p.Partition, p.Offset, p.LeaderEpoch, p.Metadata, p.ErrorCode)
