@@ -7,9 +7,10 @@
 #   run.sh dumpcheck   Apache Kafka's DumpLogSegments over every file of a loaded node, then Apache Kafka on its directory
 #   run.sh crash       kill -9 under load, restart; with 1 GB of log; and the measured start, memory and size
 #   run.sh measure     only the measured figures
-#   run.sh control     clients and tools against Apache Kafka 4.4.0, recorded under testdata/control/
+#   run.sh diff        raw requests, every field of the answers compared with the record of Apache Kafka
+#   run.sh control     clients, tools and diff against Apache Kafka 4.4.0, recorded under testdata/control/
 #   run.sh control-sample   a few cells against Apache Kafka again, compared with what is recorded (for CI)
-#   run.sh all         install, clients, tools, dumpcheck, crash
+#   run.sh all         install, clients, tools, diff, dumpcheck, crash
 #
 # OTTLA_COMPAT_TARGET=kafka runs a part against Apache Kafka instead of bin/ottla. OTTLA_COMPAT_RUN narrows the tests to a
 # go test -run pattern below the part's test (clients: all/kcat/codec-gzip). Results go to compat/results/ (ignored by git).
@@ -60,6 +61,10 @@ case "${1:-}" in
     "$here/install.sh"
     run_tests "Test(Dump|Adopt)" 10m
     ;;
+  diff)
+    "$here/install.sh"
+    run_tests TestDiff 5m
+    ;;
   crash)
     "$here/install.sh"
     run_tests 'Test(Crash|CrashLarge|Measure)' 10m
@@ -74,6 +79,7 @@ case "${1:-}" in
     results "$root/testdata/control"
     run_tests TestClients 15m
     run_tests TestTools 10m
+    run_tests TestDiff 5m
     ;;
   control-sample)
     "$here/install.sh"
@@ -81,7 +87,7 @@ case "${1:-}" in
     run_tests TestControlSample 5m
     ;;
   all)
-    for part in clients tools dumpcheck crash; do "$here/run.sh" "$part"; done
+    for part in clients tools diff dumpcheck crash; do "$here/run.sh" "$part"; done
     ;;
   *)
     sed -n '2,/^set/{/^#/s/^# \{0,1\}//p}' "$0" >&2

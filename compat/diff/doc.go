@@ -1,0 +1,13 @@
+// Package diff sends the same raw requests to Ottla and to Apache Kafka and
+// writes down what they answer, one line a response, so that the two can be
+// compared: every field of every version counts, not only what some client
+// looks at.
+//
+// A Teller keeps the connections and the lines. What differs from run to run (the
+// member ids that a coordinator makes, topic ids, ports) gets a name of its own by
+// the order of its first mention, and lists that have no order (groups, members)
+// are sorted. Tell runs all stories; each file beside teller.go is one theme.
+//
+// The test that runs it is compat/diff_test.go. What Apache Kafka answered is
+// recorded under testdata/control/.
+package diff

@@ -1,0 +1,241 @@
+package diff
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"net"
+	"reflect"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kmsg"
+)
+
+// answerLimit is how long a response may take; stories that wait for something
+// else ask again.
+const answerLimit = 20 * time.Second
+
+// Teller asks one server and writes down what it says.
+type Teller struct {
+	addr   string
+	conns  map[string]*conn
+	names  map[string]string // what differs from run to run → its name
+	counts map[string]int
+	lines  []string
+	err    error // the first failure; nothing is asked after it
+}
+
+type conn struct {
+	net.Conn
+	correlation int32
+	waiting     []pending // requests without answer, oldest first
+}
+
+type pending struct {
+	what string
+	req  kmsg.Request
+}
+
+// Tell tells all stories to the server at addr and gives what it answered.
+func Tell(ctx context.Context, addr string) ([]string, error) {
+	t := &Teller{addr: addr, conns: map[string]*conn{}, names: map[string]string{}, counts: map[string]int{}}
+	stop := context.AfterFunc(ctx, func() { t.fail(ctx.Err()) })
+	defer stop()
+	defer t.close()
+	for _, story := range stories {
+		t.lines = append(t.lines, "# "+story.name)
+		story.tell(t)
+		t.close()
+	}
+	return t.lines, t.err
+}
+
+var stories = []struct {
+	name string
+	tell func(t *Teller)
+}{
+	{"FindCoordinator", findCoordinator},
+	{"members", members},
+	{"static members", staticMembers},
+	{"several members", severalMembers},
+	{"commits", commits},
+	{"groups", administration},
+	{"a deleted topic", deletedTopic},
+}
+
+func (t *Teller) close() {
+	for name, c := range t.conns {
+		_ = c.Close()
+		delete(t.conns, name)
+	}
+}
+
+func (t *Teller) fail(err error) {
+	if t.err == nil && err != nil {
+		t.err = err
+	}
+}
+
+// name makes text appear as kind and a number from now on.
+func (t *Teller) name(kind, text string) {
+	if _, known := t.names[text]; known || text == "" {
+		return
+	}
+	t.counts[kind]++
+	t.names[text] = fmt.Sprintf("<%s %d>", kind, t.counts[kind])
+}
+
+// ask sends a request on the connection of a name and writes its answer down. The
+// answer is nil after a failure, or if the server closed the connection.
+func ask[R kmsg.Response](t *Teller, on string, version int16, req kmsg.Request) R {
+	t.send(on, version, req)
+	return receive[R](t, on)
+}
+
+// quietly asks without writing down.
+func quietly[R kmsg.Response](t *Teller, on string, version int16, req kmsg.Request) R {
+	before := len(t.lines)
+	resp := ask[R](t, on, version, req)
+	if t.err == nil {
+		t.lines = t.lines[:before]
+	}
+	return resp
+}
+
+// send sends a request whose answer may come late.
+func (t *Teller) send(on string, version int16, req kmsg.Request) {
+	if t.err != nil {
+		return
+	}
+	c := t.conns[on]
+	if c == nil {
+		dialed, err := net.Dial("tcp", t.addr)
+		if err != nil {
+			t.fail(err)
+			return
+		}
+		c = &conn{Conn: dialed}
+		t.conns[on] = c
+	}
+	req.SetVersion(version)
+	c.correlation++
+	frame := kmsg.NewRequestFormatter(kmsg.FormatterClientID("teller")).AppendRequest(nil, req, c.correlation)
+	c.waiting = append(c.waiting, pending{fmt.Sprintf("%s %d", kmsg.NameForKey(req.Key()), version), req})
+	if _, err := c.Write(frame); err != nil {
+		t.fail(err)
+	}
+}
+
+// receive takes the answer to the oldest request of a connection that has none.
+func receive[R kmsg.Response](t *Teller, on string) (resp R) {
+	if t.err != nil {
+		return resp
+	}
+	c := t.conns[on]
+	asked := c.waiting[0]
+	c.waiting = c.waiting[1:]
+	_ = c.SetReadDeadline(time.Now().Add(answerLimit))
+	answer, err := c.read(asked.req)
+	switch {
+	case errors.Is(err, io.EOF):
+		t.lines = append(t.lines, asked.what+": the connection is closed")
+		_ = c.Close()
+		delete(t.conns, on)
+		return resp
+	case err != nil:
+		t.fail(fmt.Errorf("%s after %q: %w", asked.what, last(t.lines), err))
+		return resp
+	}
+	t.lines = append(t.lines, asked.what+" "+t.show(answer))
+	return answer.(R)
+}
+
+func last(lines []string) string { return lines[len(lines)-1] }
+
+func (c *conn) read(req kmsg.Request) (kmsg.Response, error) {
+	var length [4]byte
+	if _, err := io.ReadFull(c, length[:]); err != nil {
+		return nil, err
+	}
+	frame := make([]byte, binary.BigEndian.Uint32(length[:]))
+	if _, err := io.ReadFull(c, frame); err != nil {
+		return nil, err
+	}
+	resp := req.ResponseKind()
+	body := frame[4:]
+	if req.IsFlexible() && req.Key() != (&kmsg.ApiVersionsRequest{}).Key() {
+		body = body[1:] // no tags in the header
+	}
+	return resp, resp.ReadFrom(body)
+}
+
+// show writes a response on one line.
+func (t *Teller) show(resp kmsg.Response) string {
+	unordered := []string{"Groups", "Members"}
+	if _, ok := resp.(*kmsg.OffsetFetchResponse); ok {
+		unordered = append(unordered, "Topics") // of one that asks for all
+	}
+	return ports.ReplaceAllString(t.text(t.plain(reflect.ValueOf(resp).Elem(), unordered)), `"Port":<port>`)
+}
+
+var ports = regexp.MustCompile(`"Port":\d{4,5}`)
+
+// plain gives a message as what json shows well: fields by name, bytes as text. The
+// lists that are unordered are sorted.
+func (t *Teller) plain(v reflect.Value, unordered []string) any {
+	switch v.Kind() {
+	case reflect.Struct:
+		out := map[string]any{}
+		for i := range v.NumField() {
+			name := v.Type().Field(i).Name
+			if name == "UnknownTags" || name == "Version" {
+				continue
+			}
+			out[name] = t.plain(v.Field(i), unordered)
+			if list, ok := out[name].([]any); ok && slices.Contains(unordered, name) {
+				slices.SortFunc(list, func(a, b any) int { return strings.Compare(t.text(a), t.text(b)) })
+			}
+		}
+		return out
+	case reflect.Pointer:
+		if v.IsNil() {
+			return nil
+		}
+		return t.plain(v.Elem(), unordered)
+	case reflect.Slice, reflect.Array:
+		if v.Kind() == reflect.Array { // a topic id
+			return fmt.Sprintf("%x", v.Interface())
+		}
+		if v.Type().Elem().Kind() == reflect.Uint8 {
+			return fmt.Sprintf("%q", v.Interface())
+		}
+		out := []any{}
+		for i := range v.Len() {
+			out = append(out, t.plain(v.Index(i), unordered))
+		}
+		return out
+	default:
+		return v.Interface()
+	}
+}
+
+// text writes a value on one line, with names for what differs from run to run.
+func (t *Teller) text(v any) string {
+	var encoded bytes.Buffer
+	encoder := json.NewEncoder(&encoded)
+	encoder.SetEscapeHTML(false)
+	t.fail(encoder.Encode(v))
+	line := strings.TrimSpace(encoded.String())
+	for _, known := range slices.SortedFunc(maps.Keys(t.names), func(a, b string) int { return len(b) - len(a) }) {
+		line = strings.ReplaceAll(line, known, t.names[known])
+	}
+	return line
+}
