@@ -157,6 +157,50 @@ func TestRepliesThatWaitTooLong(t *testing.T) {
 	if toy := r.toy(0); toy.activations != 1 || toy.committed != 2 {
 		t.Errorf("%d activations, committed %d", toy.activations, toy.committed)
 	}
+	r.role(0, 1, 1, 3, []protocol.NodeID{1}, 1, 2) // and again
+	third := r.ask(0, put{"a", "3"})
+	r.advance(5 * time.Second)
+	third.fails(protocol.CoordinatorNotAvailable)
+}
+
+// TestUnloadWhilePending: the end of the watch for the high watermark wakes
+// nothing up.
+func TestUnloadWhilePending(t *testing.T) {
+	r := newRig(t)
+	r.role(0, 1, 1, 1, []protocol.NodeID{1, 2}, 1, 2)
+	r.shards.Load(r.now, 0, 1)
+	r.settle()
+	pending := r.ask(0, put{"a", "1"})
+	r.shards.Unload(r.now, 0, 2)
+	pending.fails(protocol.NotCoordinator)
+	r.settle()
+	r.ask(0, get{"a"}).fails(protocol.NotCoordinator)
+	if loading, active, failed := r.shards.Counts(); loading+active+failed != 0 {
+		t.Errorf("%d loading, %d active, %d failed", loading, active, failed)
+	}
+}
+
+// TestLoadWaitsForBatch: a load reads the log only when the last batch of the
+// life before is in it, or was refused.
+func TestLoadWaitsForBatch(t *testing.T) {
+	r := newRig(t)
+	r.leadActive(0, 1)
+	r.shards.SetMaxBatchBytes(5000)
+	var first, large *outcome
+	r.replicas.Exclusive(tpOf(0), func() {
+		first = r.ask(0, put{"a", "1"})
+		large = r.ask(0, one{10, 1000})
+		first.fails(protocol.CoordinatorNotAvailable)
+		large.fails(protocol.UnknownServerError)
+		r.settle()
+		r.ask(0, get{"a"}).fails(protocol.CoordinatorLoadInProgress)
+	})
+	r.settle()
+	r.ask(0, get{"a"}).is("1") // it was refused with a code that says: perhaps
+	r.ask(0, put{"a", "2"}).is(protocol.Offset(1))
+	if toy := r.toy(0); toy.activations != 2 {
+		t.Errorf("%d activations", toy.activations)
+	}
 }
 
 func TestPendingIsBounded(t *testing.T) {
@@ -374,4 +418,15 @@ func TestRequestsDuringReload(t *testing.T) {
 	r.disk.SetCapacity(0)
 	r.advance(time.Minute)
 	r.ask(0, get{"1"}).is("")
+}
+
+// TestFence: what was decided in one epoch is not written in the next.
+func TestFence(t *testing.T) {
+	r := newRig(t)
+	r.leadActive(0, 1)
+	r.role(0, 1, 2, 2, []protocol.NodeID{1}, 1) // the shard does not know yet
+	r.ask(0, put{"a", "1"}).fails(protocol.NotCoordinator)
+	if end := r.logEnd(0); end != 0 {
+		t.Errorf("the log ends at %d", end)
+	}
 }
