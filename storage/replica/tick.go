@@ -109,6 +109,14 @@ func (m *Manager) DirectoryFailed(id protocol.DirectoryID) {
 	}
 }
 
+// PartitionFailed takes one replica offline: those who wait get
+// KAFKA_STORAGE_ERROR.
+func (m *Manager) PartitionFailed(tp protocol.TopicPartition) {
+	if value, found := m.replicas.Load(tp); found {
+		value.(*Replica).offline()
+	}
+}
+
 func (r *Replica) offline() {
 	r.stateMu.Lock()
 	s := r.publish(r.core.Fail(), false)

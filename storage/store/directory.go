@@ -58,6 +58,13 @@ func isDirectoryFault(err error) bool {
 	return errors.As(err, &number) && slices.Contains(failingNumbers, number)
 }
 
+// isDamage tells whether an error means that the bytes of one log are gone or garbled.
+func isDamage(err error) bool {
+	var ofLog *log.DamagedError
+	var ofSegment *segment.Damage
+	return errors.As(err, &ofLog) || errors.As(err, &ofSegment)
+}
+
 // isFull tells whether an error passes when there is room again.
 func isFull(err error) bool {
 	return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT)

@@ -35,6 +35,9 @@ type Options struct {
 
 	// Offline is told of each directory that fails after Load, without a lock held. May be nil.
 	Offline func(Directory)
+	// PartitionOffline is told of each partition whose files turn out to be damaged after Load, though its directory
+	// works; without a lock held. May be nil.
+	PartitionOffline func(protocol.TopicPartition)
 
 	// Wake is told that NextDeadline may have become earlier. It must not block. May be nil.
 	Wake func()

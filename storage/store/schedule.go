@@ -334,8 +334,9 @@ func (s *Store) flush(now time.Time, e *entry) {
 	}
 }
 
-// fault answers an error of the environment met in the background. A full disk passes; anything else takes the
-// directory offline and is never retried over. Errors of a log that has left meanwhile mean nothing.
+// fault answers an error of the environment met in the background. A full disk passes; damage in one log's files takes
+// that partition offline; anything else takes the directory offline and is never retried over. Errors of a log that has
+// left meanwhile mean nothing.
 func (s *Store) fault(e *entry, what string, err error) {
 	s.mu.Lock()
 	gone := s.logs[e.tp] != e
@@ -344,9 +345,31 @@ func (s *Store) fault(e *entry, what string, err error) {
 	case gone:
 	case isFull(err):
 		s.o.Logger.Warn("the disk is full", "partition", e.tp, "error", err)
+	case isDamage(err) && !isDirectoryFault(err):
+		s.failPartition(e, fmt.Errorf("%s: %w", what, err))
 	default:
 		s.FailDirectory(e.dir.ID, fmt.Errorf("%s: %s: %w", e.tp, what, err))
 	}
+}
+
+// failPartition takes one log offline, as one whose damage was found when it was opened; its files are not touched.
+func (s *Store) failPartition(e *entry, reason error) {
+	s.mu.Lock()
+	if s.logs[e.tp] != e {
+		s.mu.Unlock()
+		return
+	}
+	delete(s.logs, e.tp)
+	s.schedule.forget(e)
+	s.schedule.closing = append(s.schedule.closing, e)
+	s.failed[e.tp] = failure{dir: e.dir, err: reason}
+	e.dir.distrusted = true
+	s.mu.Unlock()
+	s.o.Logger.Error("a partition is damaged and offline", "partition", e.tp, "directory", e.dir.Path, "reason", reason)
+	if s.o.PartitionOffline != nil {
+		s.o.PartitionOffline(e.tp)
+	}
+	s.wake()
 }
 
 // runExclusive runs a task on a log under the replica's append lock.

@@ -602,6 +602,51 @@ func TestDamagedPartitionIsNotTrustedNextTime(t *testing.T) {
 	}
 }
 
+// TestDamageFoundLaterTakesOnePartition: a sealed segment that is too short is met by retention, in a directory that
+// was trusted. It costs the partition and not the directory; nothing of it is cut off.
+func TestDamageFoundLaterTakesOnePartition(t *testing.T) {
+	m := formatted(t, "a")
+	var offline []protocol.TopicPartition
+	o := options(m, "a")
+	o.PartitionOffline = func(tp protocol.TopicPartition) { offline = append(offline, tp) }
+	o.LogOptions = func(string) log.Options {
+		opts := log.DefaultOptions()
+		opts.SegmentBytes, opts.RetentionAge = 1000, time.Hour
+		return opts
+	}
+	s := open(t, o)
+	for _, name := range []string{"bad", "good"} {
+		appendTo(t, create(t, s, tp(name, 0)), 30)
+		s.Log(tp(name, 0)).SetHighWatermark(30)
+	}
+	must(t, s.Close(start, true, 1))
+	first := "a/bad-0/00000000000000000000.log"
+	f, err := m.OpenFile(first, os.O_RDWR)
+	must(t, err)
+	size, err := f.Size()
+	must(t, err, f.Truncate(size-10), f.Sync(), f.Close())
+
+	s, _, err = Open(start, o)
+	must(t, err)
+	s.Log(tp("bad", 0)).SetHighWatermark(30)
+	s.Tick(start)
+	s.Tick(start.Add(time.Minute))
+	if got := names(s); got != "good-0" || s.PartitionError(tp("bad", 0)) == nil || !slices.Equal(offline, []protocol.TopicPartition{tp("bad", 0)}) {
+		t.Errorf("the logs are %q, offline %v: %v", got, offline, s.PartitionError(tp("bad", 0)))
+	}
+	if d := s.Directories()[0]; d.Offline != nil {
+		t.Errorf("the directory is offline: %v", d.Offline)
+	}
+	appendTo(t, s.Log(tp("good", 0)), 1)
+	must(t, s.Close(start.Add(time.Minute), true, 1))
+	if got := read(m, "a/"+cleanShutdownFile); !strings.Contains(got, "no such file") {
+		t.Errorf("there is a marker %q", got)
+	}
+	if got := int64(len(read(m, first))); got != size-10 {
+		t.Errorf("%d bytes are left of %d", got, size-10)
+	}
+}
+
 func TestPartitionInTwoDirectories(t *testing.T) {
 	m := formatted(t, "a", "b")
 	s := open(t, options(m, "b"))

@@ -29,8 +29,13 @@ func (n *Node) storeOptions() store.Options {
 		FS: n.options.FS, Dirs: n.config.LogDirs, MetadataDir: n.config.MetadataLogDir, NodeID: n.config.NodeID,
 		Files: segment.NewFileCache(n.options.FS, int(n.config.Int("ottla.open.files.max"))),
 		Pool:  n.pool, Logger: n.options.Logger, Random: n.options.Random, Workers: n.options.Workers,
-		RecoveryParallelism:    int(n.config.Int("num.recovery.threads.per.data.dir")),
-		Offline:                n.directoryFailed,
+		RecoveryParallelism: int(n.config.Int("num.recovery.threads.per.data.dir")),
+		Offline:             n.directoryFailed,
+		PartitionOffline: func(tp protocol.TopicPartition) {
+			if n.replicas != nil {
+				n.replicas.PartitionFailed(tp)
+			}
+		},
 		Wake:                   n.wakes.of(partStore),
 		RetentionCheckInterval: millis(n.config.Long("log.retention.check.interval.ms")),
 		CheckpointInterval:     millis(n.config.Long("log.flush.offset.checkpoint.interval.ms")),
@@ -43,7 +48,6 @@ func (n *Node) replicaOptions() replica.Options {
 		NodeID: n.config.NodeID, Store: n.store, Pool: n.pool,
 		LagTimeMax:         millis(n.config.Long("replica.lag.time.max.ms")),
 		CheckpointInterval: millis(n.config.Long("replica.high.watermark.checkpoint.interval.ms")),
-		MaxRecordBytes:     int(n.config.Int("max.decompressed.message.bytes")),
 		Known:              func(tp protocol.TopicPartition) bool { return n.quorum.Image().Partition(tp) != nil },
 		Brokers: func(id protocol.NodeID) partition.Broker {
 			broker := n.quorum.Image().Broker(id)
@@ -62,6 +66,7 @@ func (n *Node) apiNode() api.Node {
 		ControllerID: func() protocol.NodeID { return n.quorum.Status().Leader },
 		Image:        n.quorum.Image, KRaftVersion: func() int16 { return n.quorum.Status().KRaftVersion },
 		Submit: n.Submit, Forward: n.options.Send, ProducerIDs: n.producerIDs, BrokerEpoch: n.lifecycle.Epoch,
+		Store: n.store, Quorum: n.quorum.Status, Level: n.options.Level,
 		Features: ServedFeatures, Random: n.options.Random, Logger: n.options.Logger,
 	}
 }
