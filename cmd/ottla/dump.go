@@ -2,6 +2,7 @@ package main
 
 import (
 	"errors"
+	"fmt"
 
 	"github.com/spf13/cobra"
 
@@ -18,6 +19,9 @@ func dumpCommand() *cobra.Command {
 		RunE: func(cmd *cobra.Command, files []string) error {
 			var failures []error
 			for _, file := range files {
+				if len(files) > 1 {
+					fmt.Fprintf(cmd.OutOrStdout(), "==> %s <==\n", file)
+				}
 				failures = append(failures, offline.Dump(cmd.OutOrStdout(), vfs.OS(), file, options))
 			}
 			return errors.Join(failures...)

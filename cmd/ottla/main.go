@@ -50,12 +50,14 @@ func run(args []string) int {
 func rootCommand() *cobra.Command {
 	root := &cobra.Command{
 		Use:           "ottla",
+		Version:       version,
 		Short:         "An Apache Kafka broker and controller in one binary",
 		SilenceUsage:  true,
 		SilenceErrors: true,
 		Args:          arguments(cobra.NoArgs), // a command that there is not
 		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
+	root.CompletionOptions.HiddenDefaultCmd = true
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
 	root.AddCommand(serveCommand(), formatCommand(), dumpCommand(), versionCommand())
 	return root

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"path"
 	"slices"
 	"strings"
 )
@@ -11,17 +12,31 @@ func (b *builder) endpoints() {
 	b.Broker = slices.Contains(b.List("process.roles"), "broker")
 	b.Controller = slices.Contains(b.List("process.roles"), "controller")
 	b.ControllerListenerNames = b.List("controller.listener.names")
-	if b.LogDirs = b.List("log.dirs"); b.LogDirs == nil {
-		b.LogDirs = b.List("log.dir")
-	}
-	if b.MetadataLogDir = b.String("metadata.log.dir"); b.MetadataLogDir == "" && len(b.LogDirs) > 0 {
-		b.MetadataLogDir = b.LogDirs[0]
-	}
+	b.directories()
 	b.QuorumVoters, _ = parseVoters(b.List("controller.quorum.voters"))
 	b.BootstrapServers, _ = parseAddresses(b.List("controller.quorum.bootstrap.servers"))
 	b.readProtocols()
 	b.readListeners()
 	b.findInterBroker()
+}
+
+// directories refuses a directory that is named twice, also in two spellings.
+func (b *builder) directories() {
+	key := "log.dirs"
+	if b.List(key) == nil {
+		key = "log.dir"
+	}
+	b.LogDirs = b.List(key)
+	var seen []string
+	for _, dir := range b.LogDirs {
+		if slices.Contains(seen, path.Clean(dir)) {
+			b.fault(key, "%s is %q, but it takes each directory once", key, strings.Join(b.LogDirs, ","))
+		}
+		seen = append(seen, path.Clean(dir))
+	}
+	if b.MetadataLogDir = b.String("metadata.log.dir"); b.MetadataLogDir == "" && len(b.LogDirs) > 0 {
+		b.MetadataLogDir = b.LogDirs[0]
+	}
 }
 
 // readProtocols reads the map of protocols. Where it is not given and nothing

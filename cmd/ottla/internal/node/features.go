@@ -1,7 +1,6 @@
 package node
 
 import (
-	"context"
 	"log/slog"
 
 	"ottla/controller/cluster"
@@ -69,42 +68,43 @@ func warnUnserved(image *metadata.Image, logger *slog.Logger) {
 
 // lastStop says in words what the trust in a directory follows from.
 var lastStop = map[log.Trust]string{
-	log.Clean: "clean", log.SameBoot: "the process died", log.OtherBoot: "unclean, or another boot",
+	log.Clean: "clean", log.SameBoot: "the process died", log.OtherBoot: "not clean, and the machine may have stopped with it",
 }
 
-// logReport says in one line a directory what its opening found.
-func logReport(report store.Report, logger *slog.Logger) {
+// logReport says in one line a directory what its opening found. What was done to
+// single partitions, the store has said.
+func (n *Node) logReport(report store.Report) {
 	for _, directory := range report.Directories {
-		logger.Info("log directory opened", "directory", directory.Path, "lastStop", lastStop[directory.Trust], "partitions", directory.Logs,
+		before := lastStop[directory.Trust]
+		if n.fresh {
+			before = "none, it is new"
+		}
+		n.options.Logger.Info("log directory opened", "directory", directory.Path, "lastStop", before, "partitions", directory.Logs,
 			"repaired", len(directory.Repaired), "offline", len(directory.Damaged), "removed", len(directory.Removed))
-		for _, damaged := range directory.Damaged {
-			logger.Error("a partition is damaged and offline", "partition", damaged.Partition.String(), "error", damaged.Err)
-		}
-		for _, repaired := range directory.Repaired {
-			logRepair(repaired, logger)
-		}
 		for _, aside := range directory.Aside {
-			logger.Info("left alone", "directory", aside)
+			n.options.Logger.Info("left alone", "directory", aside)
 		}
 		for _, unknown := range directory.Unknown {
-			logger.Warn("not a partition, left alone", "directory", unknown)
+			n.options.Logger.Warn("not a partition, left alone", "directory", unknown)
 		}
 		for _, checkpoint := range directory.Checkpoints {
-			logger.Warn("a checkpoint file was damaged and is taken as empty", "file", checkpoint)
+			n.options.Logger.Warn("a checkpoint file was damaged and is taken as empty", "file", checkpoint)
 		}
 	}
 }
 
-// logRepair says what was done to a partition's files. What was made anew out of
-// the records is no cause for alarm; what was cut off them is.
-func logRepair(repaired store.PartitionReport, logger *slog.Logger) {
-	done := repaired.Recovery
-	level := slog.LevelInfo
-	if done.BytesCut > 0 || done.SegmentsRemoved > 0 {
-		level = slog.LevelWarn
+// logTopics says which topics came and went.
+func (n *Node) logTopics(before, after *metadata.Image) {
+	changes := metadata.Diff(before, after)
+	for _, topic := range changes.DeletedTopics {
+		n.options.Logger.Info("topic deleted", "topic", topic.Name, "topicId", topic.ID.String())
 	}
-	logger.Log(context.Background(), level, "a partition was recovered", "partition", repaired.Partition.String(),
-		"bytesCut", done.BytesCut, "segmentsRemoved", done.SegmentsRemoved, "segmentsScanned", done.SegmentsScanned,
-		"indexesRebuilt", done.IndexesRebuilt, "snapshotsDropped", done.SnapshotsDropped, "epochsRebuilt", done.EpochsRebuilt,
-		"strayFiles", done.StrayFiles)
+	for _, change := range changes.Topics {
+		switch {
+		case change.Old == nil:
+			n.options.Logger.Info("topic created", "topic", change.New.Name, "topicId", change.New.ID.String(), "partitions", change.New.PartitionCount())
+		case change.Old.PartitionCount() != change.New.PartitionCount():
+			n.options.Logger.Info("partitions added", "topic", change.New.Name, "partitions", change.New.PartitionCount())
+		}
+	}
 }

@@ -29,7 +29,8 @@ func (n *Node) format(now time.Time) error {
 		return fmt.Errorf("%s is not formatted, and ottla.auto.format is false: run ottla format first", n.config.LogDirs[0])
 	}
 	if !onlyVoter(n.config, n.options.Hostname) {
-		return fmt.Errorf("%s is not formatted, and this node is not the only voter of its quorum: run ottla format on every node first", n.config.LogDirs[0])
+		return fmt.Errorf("%s is not formatted, and the configuration does not make this node the only voter of its quorum (%s): "+
+			"if it is to be, name its own controller listener there; else run ottla format on every node first", n.config.LogDirs[0], quorumOf(n.config))
 	}
 	options := offline.FormatOptions{
 		ClusterID: protocol.NewUUID(n.options.Random).String(), NodeID: n.config.NodeID, Dirs: n.config.LogDirs,
@@ -46,6 +47,7 @@ func (n *Node) format(now time.Time) error {
 	if err = offline.Format(now, n.options.FS, n.options.Random, options, &said); err != nil {
 		return err
 	}
+	n.fresh = true
 	n.options.Logger.Info("formatted the empty directories as a new cluster of one node",
 		slog.Any("directories", n.config.LogDirs), "clusterId", options.ClusterID)
 	return nil
@@ -84,6 +86,20 @@ func onlyVoter(node *config.BrokerConfig, hostname string) bool {
 		}
 	}
 	return false
+}
+
+// quorumOf says in words which quorum is configured, beside this node's own
+// controller listeners.
+func quorumOf(node *config.BrokerConfig) string {
+	var own []string
+	for _, l := range node.AdvertisedControllers {
+		own = append(own, fmt.Sprintf("%s:%d", l.Host, l.Port))
+	}
+	name := "controller.quorum.bootstrap.servers"
+	if len(node.QuorumVoters) > 0 {
+		name = "controller.quorum.voters"
+	}
+	return fmt.Sprintf("%s is %q, and it listens on %s", name, strings.Join(node.List(name), ","), strings.Join(own, ","))
 }
 
 // reaches tells whether a connection to host arrives at a socket of this machine

@@ -4,6 +4,9 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"path"
+	"maps"
+	"strconv"
 	"sync/atomic"
 	"time"
 
@@ -41,6 +44,11 @@ type Options struct {
 	SideBySide func(tasks []func())
 	// Send sends a request to the active controller; see broker.Send.
 	Send broker.Send
+	// Settings, if not nil, is told of the configuration with the run-time settings
+	// applied: at the start, and when they change. It must not block.
+	Settings func(*config.BrokerConfig)
+	// Level is what Logger logs, for those who may change it; nil: nobody may.
+	Level *slog.LevelVar
 	// Fatal is told once, from anywhere, that the node cannot go on.
 	Fatal func(error)
 	// State is told how far the broker's life has come.
@@ -70,6 +78,7 @@ type Node struct {
 	handler      *api.Handler
 
 	started atomic.Bool
+	fresh   bool                                   // the directories were formatted by this start
 	failed  atomic.Pointer[[]protocol.DirectoryID] // log directories that failed since the start
 }
 
@@ -96,6 +105,7 @@ func New(now time.Time, options Options) (*Node, error) {
 	n.machine = cluster.New(cluster.Options{
 		NodeID: n.config.NodeID, ClusterID: n.prepared.ClusterID(), Config: n.config,
 		SessionTimeout: millis(int64(n.config.Int("broker.session.timeout.ms"))), Features: ServedFeatures, Random: options.Random,
+		KRaftVersion: func() int16 { return n.quorum.Status().KRaftVersion },
 	})
 	if n.quorum, err = quorum.Open(now, n.quorumOptions()); err != nil {
 		return nil, errors.Join(err, n.prepared.Close())
@@ -122,12 +132,14 @@ func (n *Node) Start(now time.Time) error {
 	image := n.quorum.Image()
 	warnUnserved(image, n.options.Logger)
 	n.topicOptions = broker.NewTopicOptions(n.config, image)
+	effective := n.followSettings()
+	n.prepared.SetRecoveryParallelism(int(effective.Int("num.recovery.threads.per.data.dir")))
 	logs, report, err := n.prepared.Load(now, n.topicOptions.Of)
 	if err != nil {
 		return errors.Join(err, n.quorum.Close(now), n.prepared.Close())
 	}
 	n.store = logs
-	logReport(report, n.options.Logger)
+	n.logReport(report)
 	n.assemble(now)
 	n.applier.First(now, image)
 	n.started.Store(true)
@@ -164,8 +176,27 @@ func (n *Node) assemble(now time.Time) {
 // whoever is told that a topic exists finds its replicas in place.
 func (n *Node) onImage(now time.Time, before, after *metadata.Image) {
 	if n.started.Load() {
+		n.logTopics(before, after)
 		n.applier.Apply(now, before, after)
+		own := strconv.Itoa(int(n.config.NodeID))
+		if !maps.Equal(before.Config(metadata.BrokerConfig, ""), after.Config(metadata.BrokerConfig, "")) ||
+			!maps.Equal(before.Config(metadata.BrokerConfig, own), after.Config(metadata.BrokerConfig, own)) {
+			n.followSettings()
+		}
 	}
+}
+
+// followSettings passes the run-time settings on to whoever is not reached by the
+// topics' options.
+func (n *Node) followSettings() *config.BrokerConfig {
+	effective, err := n.topicOptions.Node()
+	if err != nil {
+		n.options.Logger.Warn("the run-time settings of this broker do not go together and are not applied", "error", err)
+	}
+	if n.options.Settings != nil {
+		n.options.Settings(effective)
+	}
+	return effective
 }
 
 // Submit hands a request to the controller of this node.
@@ -241,7 +272,7 @@ func (n *Node) directoryFailed(directory store.Directory) {
 		n.replicas.DirectoryFailed(directory.ID)
 	}
 	switch {
-	case directory.Path == n.config.MetadataLogDir:
+	case directory.Path == path.Clean(n.config.MetadataLogDir):
 		n.options.Fatal(fmt.Errorf("the metadata log directory %s failed: %w", directory.Path, directory.Offline))
 	case len(n.workingDirectories()) == 0:
 		n.options.Fatal(fmt.Errorf("all log directories failed, the last was %s: %w", directory.Path, directory.Offline))

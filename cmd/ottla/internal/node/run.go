@@ -39,7 +39,8 @@ const (
 
 // Run runs a node on this machine until ctx is done, which is a clean stop, or
 // until it cannot go on.
-func Run(ctx context.Context, node *config.BrokerConfig, logger *slog.Logger) error {
+// level, if not nil, is what logger logs; administrators may change it.
+func Run(ctx context.Context, node *config.BrokerConfig, logger *slog.Logger, level *slog.LevelVar) error {
 	r := &runner{logger: logger, running: make(chan struct{}), left: make(chan struct{}), fatal: make(chan error, 1)}
 	started := time.Now()
 	sockets, bound, err := bind(node)
@@ -57,6 +58,7 @@ func Run(ctx context.Context, node *config.BrokerConfig, logger *slog.Logger) er
 	r.node, err = New(started, Options{
 		Config: bound, FS: vfs.OS(), Random: SecureRandom, Logger: logger, Hostname: hostname,
 		Workers: r.work, SideBySide: sideBySide, Send: r.send, Fatal: r.fail, State: r.state,
+		Settings: r.settings, Level: level,
 	})
 	if err != nil {
 		return err
@@ -82,7 +84,9 @@ type runner struct {
 	logger *slog.Logger
 
 	brokers, controllers *server.Server
-	perIP                map[string]int // max.connections.per.ip.overrides
+	perIP                map[string]int                      // max.connections.per.ip.overrides
+	effective            atomic.Pointer[config.BrokerConfig] // with the run-time settings
+	limiting             sync.Mutex
 	controller           *client.Client // to the active controller: here, this process
 
 	pumps      sync.WaitGroup
@@ -101,6 +105,7 @@ type runner struct {
 func (r *runner) open(ctx context.Context, node *config.BrokerConfig, sockets sockets) bool {
 	r.controllers = server.New(r.node.Handler(), r.serverOptions(node, protocol.OnController))
 	r.brokers = server.New(r.node.Handler(), r.serverOptions(node, protocol.OnBroker))
+	r.limit() // by what was set at run time, before this start
 	r.controller = client.New(r.dialController(node), client.Options{
 		ClientID: "node-" + strconv.Itoa(int(node.NodeID)), RequestTimeout: millis(int64(node.Int("request.timeout.ms"))),
 		Random: SecureRandom, Logger: r.logger,
@@ -193,7 +198,7 @@ func pump(ctx context.Context, part Part) {
 }
 
 func (r *runner) state(state broker.State) {
-	r.logger.Info("broker", "state", state.String())
+	r.logger.Debug("broker", "state", state.String())
 	switch state {
 	case broker.Running:
 		r.runningOne.Do(func() { close(r.running) })
@@ -253,17 +258,10 @@ func (r *runner) serverOptions(node *config.BrokerConfig, scope protocol.Scope) 
 	if scope == protocol.OnController {
 		memory = node.Long("ottla.cluster.memory.bytes")
 	}
-	own := map[string]int{}
-	for _, listener := range node.Listeners {
-		if most := node.ListenerInt(listener.Name, "max.connections"); most != node.Int("max.connections") {
-			own[listener.Name] = int(most)
-		}
-	}
 	return server.Options{
 		MaxRequestBytes: int(node.Int("socket.request.max.bytes")), MemoryBytes: memory,
-		IdleTimeout:    millis(node.Long("connections.max.idle.ms")),
-		MaxConnections: atMost(node.Int("max.connections"), server.DefaultMaxConnections), MaxConnectionsOf: own,
-		MaxConnectionsPerIP: atMost(node.Int("max.connections.per.ip"), server.DefaultMaxConnectionsPerIP), MaxConnectionsPerIPOverrides: r.perIP,
+		IdleTimeout:     millis(node.Long("connections.max.idle.ms")),
+		Limits:          limits(node, r.perIP),
 		SendBufferBytes: int(node.Int("socket.send.buffer.bytes")), ReceiveBufferBytes: int(node.Int("socket.receive.buffer.bytes")),
 		Supported: api.Supported, ConnectionClosed: r.node.Handler().ConnectionClosed, Logger: r.logger,
 	}

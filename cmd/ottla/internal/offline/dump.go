@@ -52,15 +52,28 @@ func Dump(w io.Writer, fsys vfs.FS, file string, o DumpOptions) error {
 		return d.err
 	}
 	if d.damages > 0 {
-		return fmt.Errorf("%s: %w in %d places", file, ErrDamaged, d.damages)
+		return fmt.Errorf("%s: %w (%s)", file, ErrDamaged, places(d.damages))
 	}
 	return nil
+}
+
+func places(n int) string {
+	if n == 1 {
+		return "in 1 place"
+	}
+	return fmt.Sprintf("in %d places", n)
 }
 
 // retired are the suffixes that a file may carry behind its own name.
 var retired = []string{".deleted", ".cleaned", ".swap"}
 
 func (d *dumper) dump() error {
+	switch entry, err := d.fsys.Stat(d.name); {
+	case err != nil:
+		return err
+	case entry.Dir:
+		return errors.New("it is a directory: name the files in it")
+	}
 	base := path.Base(d.name)
 	for _, suffix := range retired {
 		base = strings.TrimSuffix(base, suffix)
