@@ -200,7 +200,7 @@ func newApache(t *testing.T, address string, s *story) *apache {
 	find := kmsg.NewPtrFindCoordinatorRequest()
 	find.Version, find.CoordinatorKeys = 4, []string{"g"}
 	for (<-a.request(find, "oracle")).(*kmsg.FindCoordinatorResponse).Coordinators[0].ErrorCode != 0 {
-		time.Sleep(200 * time.Millisecond)
+		pass(200 * time.Millisecond)
 	}
 	warm := kmsg.NewPtrHeartbeatRequest()
 	<-a.request(warm, "oracle")
@@ -210,6 +210,9 @@ func newApache(t *testing.T, address string, s *story) *apache {
 	a.records()
 	return a
 }
+
+// pass lets real time go by: Apache Kafka has no other clock.
+func pass(d time.Duration) { <-time.After(d) }
 
 // request sends a message on a connection of its own.
 func (a *apache) request(message kmsg.Request, client string) chan kmsg.Response {
@@ -306,7 +309,7 @@ func (a *apache) step() answers {
 		if err != nil {
 			a.t.Fatal(err)
 		}
-		time.Sleep(d)
+		pass(d)
 	} else {
 		message := a.story.message()
 		withTopicIDs(message, a.topics)
@@ -318,7 +321,7 @@ func (a *apache) step() answers {
 			a.waiting[a.parked], all.parked = reply, a.parked
 		}
 	}
-	time.Sleep(250 * time.Millisecond)
+	pass(250 * time.Millisecond)
 	for number, reply := range a.waiting {
 		select {
 		case r := <-reply:

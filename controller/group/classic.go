@@ -86,6 +86,9 @@ func (g *classicGroup) load() {
 		g.leader = *value.Leader
 	}
 	for _, m := range value.Members {
+		if g.members[m.MemberID] != nil || m.GroupInstanceID != nil && g.instances[*m.GroupInstanceID] != nil {
+			continue // no Kafka writes a member twice
+		}
 		rebalanceMs := m.RebalanceTimeout
 		if rebalanceMs == -1 { // before version 1 a rebalance took a session
 			rebalanceMs = m.SessionTimeout

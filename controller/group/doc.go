@@ -6,7 +6,8 @@
 // who sent it) or a TopicsDeleted; the reply is a kmsg.Response of the request's
 // version, or machine.Parked for a JoinGroup or SyncGroup that waits for other
 // members, answered later by a machine.Respond. Every other request is answered
-// at once. There is no other effect.
+// at once. There is no other effect. Refuse shapes the errors of requests that
+// never reach a Coordinator, or wait in one when its state is dropped.
 //
 // It is not the authorizer, and does not know which partition a group belongs
 // to, which topics exist or what their ids are: the api package has looked all
@@ -42,6 +43,14 @@
 // A decision changes the volatile part at once, as if its records were committed
 // already: the shell holds all replies until they are, and drops the whole state
 // if they never will be.
+//
+// # What has its place here and is not built
+//
+// Consumer groups (KIP-848), share and streams groups: a kind in group.go, cases
+// in replayRecord and serve; their records are passed over by replay and stay in
+// the log. Offsets of open transactions: a second offsetStore by producer id
+// (offsets.go); TxnOffsetCommit is refused, and the shell must not Apply records
+// of transactional batches, for a machine.Record does not say whose they are.
 //
 // # Invariants
 //

@@ -115,6 +115,57 @@ func TestRefusedMessages(t *testing.T) {
 	}
 }
 
+// TestRefuse holds the shapes of errors against Apache Kafka's.
+func TestRefuse(t *testing.T) {
+	commit := kmsg.NewPtrOffsetCommitRequest()
+	commit.Topics = []kmsg.OffsetCommitRequestTopic{{Topic: "t", Partitions: []kmsg.OffsetCommitRequestTopicPartition{{Partition: 3}}}}
+	fetch := func(version int16) kmsg.Request {
+		m := kmsg.NewPtrOffsetFetchRequest()
+		m.Version = version
+		if version >= fetchHasGroups {
+			m.Groups = []kmsg.OffsetFetchRequestGroup{{Group: "g"}}
+		} else {
+			m.Group, m.Topics = "g", []kmsg.OffsetFetchRequestTopic{{Topic: "t", Partitions: []int32{3}}}
+		}
+		return m
+	}
+	describe, remove := kmsg.NewPtrDescribeGroupsRequest(), kmsg.NewPtrDeleteGroupsRequest()
+	describe.Groups, remove.Groups = []string{"g", "h"}, []string{"g", "h"}
+	moved, loading := protocol.NotCoordinator, protocol.CoordinatorLoadInProgress
+	for _, c := range []struct {
+		message kmsg.Request
+		reason  protocol.ErrorCode
+		want    string
+	}{
+		{joinOf("g", "m", 9), moved, "join v9: NOT_COORDINATOR member \"m\" generation -1 -/- leader \"\"\n"},
+		{kmsg.NewPtrSyncGroupRequest(), loading, "sync v0: COORDINATOR_LOAD_IN_PROGRESS\n"},
+		{kmsg.NewPtrHeartbeatRequest(), moved, "NOT_COORDINATOR\n"},
+		{kmsg.NewPtrHeartbeatRequest(), loading, "NONE\n"},
+		{kmsg.NewPtrLeaveGroupRequest(), loading, "COORDINATOR_LOAD_IN_PROGRESS\n"},
+		{kmsg.NewPtrOffsetDeleteRequest(), moved, "NOT_COORDINATOR\n"},
+		{commit, moved, "t-3: NOT_COORDINATOR\n"},
+		{fetch(1), loading, "  t-3: -1 epoch -1 \"\" COORDINATOR_LOAD_IN_PROGRESS\n"},
+		{describe, moved, "g  \"\" \"\" NOT_COORDINATOR \"-\"\nh  \"\" \"\" NOT_COORDINATOR \"-\"\n"},
+		{remove, moved, "g: NOT_COORDINATOR\nh: NOT_COORDINATOR\n"},
+	} {
+		if got := showReply(Refuse(c.message, c.reason)); got != c.want {
+			t.Errorf("%T: %q, want %q", c.message, got, c.want)
+		}
+	}
+	if r := Refuse(fetch(7), moved).(*kmsg.OffsetFetchResponse); r.ErrorCode != code(moved) || len(r.Topics) != 0 {
+		t.Errorf("%+v", r)
+	}
+	if r := Refuse(fetch(8), moved).(*kmsg.OffsetFetchResponse); r.ErrorCode != 0 || r.Groups[0].Group != "g" || r.Groups[0].ErrorCode != code(moved) {
+		t.Errorf("%+v", r)
+	}
+	if r := Refuse(kmsg.NewPtrListGroupsRequest(), moved).(*kmsg.ListGroupsResponse); r.ErrorCode != code(moved) {
+		t.Errorf("%+v", r)
+	}
+	if r := Refuse(kmsg.NewPtrMetadataRequest(), moved); r != nil {
+		t.Errorf("%+v", r)
+	}
+}
+
 // TestResignAndActivate: without a Restore between, what was written stands.
 func TestResignAndActivate(t *testing.T) {
 	r := newRig(t, settings())
