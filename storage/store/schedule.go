@@ -3,6 +3,7 @@ package store
 import (
 	"container/heap"
 	"fmt"
+	"path"
 	"slices"
 	"time"
 
@@ -366,6 +367,10 @@ func (s *Store) failPartition(e *entry, reason error) {
 	e.dir.distrusted = true
 	s.mu.Unlock()
 	s.o.Logger.Error("a partition is damaged and offline", "partition", e.tp, "directory", e.dir.Path, "reason", reason)
+	// A start that trusts the page cache would not look for the damage.
+	if err := removeDurably(s.o.FS, path.Join(e.dir.Path, bootIDFile)); err != nil {
+		s.o.Logger.Warn("the boot id of a directory with a damaged partition cannot be removed", "directory", e.dir.Path, "error", err)
+	}
 	if s.o.PartitionOffline != nil {
 		s.o.PartitionOffline(e.tp)
 	}

@@ -637,6 +637,9 @@ func TestDamageFoundLaterTakesOnePartition(t *testing.T) {
 	if d := s.Directories()[0]; d.Offline != nil {
 		t.Errorf("the directory is offline: %v", d.Offline)
 	}
+	if got := read(m, "a/"+bootIDFile); !strings.Contains(got, "no such file") {
+		t.Errorf("there is a boot id %q", got)
+	}
 	appendTo(t, s.Log(tp("good", 0)), 1)
 	must(t, s.Close(start.Add(time.Minute), true, 1))
 	if got := read(m, "a/"+cleanShutdownFile); !strings.Contains(got, "no such file") {
