@@ -38,12 +38,13 @@ func serve(cmd *cobra.Command, path string, overrides []string) error {
 	// From here on a signal is a clean stop, also one that comes before anything is open.
 	ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	logger := slog.New(slog.NewTextHandler(cmd.ErrOrStderr(), nil))
+	level := new(slog.LevelVar)
+	logger := slog.New(slog.NewTextHandler(cmd.ErrOrStderr(), &slog.HandlerOptions{Level: level}))
 	settings, err := brokerConfig(path, overrides, logger)
 	if err != nil {
 		return err
 	}
-	return node.Run(ctx, settings, logger)
+	return node.Run(ctx, settings, logger, level)
 }
 
 // brokerConfig reads and checks the settings, and says once what of them has no

@@ -29,18 +29,8 @@ type Options struct {
 	// FrameTimeout is how long the rest of a frame may take to come, and a reply
 	// to go, plus a second for every 128 KiB.
 	FrameTimeout time.Duration
-	// MaxConnections is max.connections, over all listeners; further ones are
-	// closed at once. 0 is the default; negative takes none.
-	MaxConnections int
-	// MaxConnectionsOf is listener.name.<listener>.max.connections, by the name of
-	// the listener; one that is not in it has no limit of its own.
-	MaxConnectionsOf map[string]int
-	// MaxConnectionsPerIP is max.connections.per.ip. 0 is the default; negative
-	// takes only what the overrides allow.
-	MaxConnectionsPerIP int
-	// MaxConnectionsPerIPOverrides is max.connections.per.ip.overrides, by the
-	// text of the address.
-	MaxConnectionsPerIPOverrides map[string]int
+	// Limits bound the number of connections; SetLimits changes them.
+	Limits
 	// ConnectionsPerSecond is max.connection.creation.rate, for each listener:
 	// beyond it, accepting waits.
 	ConnectionsPerSecond int
@@ -67,6 +57,33 @@ type Options struct {
 	Logger *slog.Logger
 	// Now is the clock of Request.Received and of mutes; nil: time.Now.
 	Now func() time.Time
+}
+
+// Limits bound the number of connections. What is refused is closed at once; what is
+// open stays open.
+type Limits struct {
+	// MaxConnections is max.connections, over all listeners. 0 is the default;
+	// negative takes none.
+	MaxConnections int
+	// MaxConnectionsOf is listener.name.<listener>.max.connections, by the name of
+	// the listener; one that is not in it has no limit of its own.
+	MaxConnectionsOf map[string]int
+	// MaxConnectionsPerIP is max.connections.per.ip. 0 is the default; negative
+	// takes only what the overrides allow.
+	MaxConnectionsPerIP int
+	// MaxConnectionsPerIPOverrides is max.connections.per.ip.overrides, by the
+	// text of the address.
+	MaxConnectionsPerIPOverrides map[string]int
+}
+
+func (l Limits) withDefaults() Limits {
+	if l.MaxConnections == 0 {
+		l.MaxConnections = DefaultMaxConnections
+	}
+	if l.MaxConnectionsPerIP == 0 {
+		l.MaxConnectionsPerIP = DefaultMaxConnectionsPerIP
+	}
+	return l
 }
 
 // The defaults of Options.
@@ -103,12 +120,7 @@ func (o Options) withDefaults() Options {
 	orDefault(&o.MemoryBytes, DefaultMemoryBytes)
 	orDefault(&o.IdleTimeout, DefaultIdleTimeout)
 	orDefault(&o.FrameTimeout, DefaultFrameTimeout)
-	if o.MaxConnections == 0 {
-		o.MaxConnections = DefaultMaxConnections
-	}
-	if o.MaxConnectionsPerIP == 0 {
-		o.MaxConnectionsPerIP = DefaultMaxConnectionsPerIP
-	}
+	o.Limits = o.Limits.withDefaults()
 	orDefault(&o.ConnectionsPerSecond, DefaultConnectionsPerSecond)
 	orDefault(&o.MaxOutstanding, DefaultMaxOutstanding)
 	orDefault(&o.MaxQueuedReplyBytes, DefaultMaxQueuedReplyBytes)

@@ -142,6 +142,13 @@ func (s *Server) enter(conn net.Conn, listener string, limited bool) bool {
 	return true
 }
 
+// SetLimits replaces the limits on the number of connections.
+func (s *Server) SetLimits(limits Limits) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.options.Limits = limits.withDefaults()
+}
+
 // full tells whether a limit refuses a further connection; the lock is held.
 func (s *Server) full(listener string, ip netip.Addr, hasIP bool) bool {
 	if s.entered >= s.options.MaxConnections {

@@ -632,7 +632,7 @@ func TestProduceFramesArePooledAndCounted(t *testing.T) {
 }
 
 func TestConnectionLimits(t *testing.T) {
-	s := New(echo, Options{MaxConnections: 3})
+	s := New(echo, Options{Limits: Limits{MaxConnections: 3}})
 	dial := tcpTo(t, s)
 	var open []peer
 	for range 3 {
@@ -650,7 +650,7 @@ func TestConnectionLimits(t *testing.T) {
 	p.send(heartbeat(1, ""))
 	p.expect(1)
 
-	perIP := New(echo, Options{MaxConnectionsPerIP: 1, MaxConnectionsPerIPOverrides: map[string]int{"127.0.0.1": 2}})
+	perIP := New(echo, Options{Limits: Limits{MaxConnectionsPerIP: 1, MaxConnectionsPerIPOverrides: map[string]int{"127.0.0.1": 2}}})
 	dial = tcpTo(t, perIP)
 	for range 2 {
 		p := dial()
@@ -670,12 +670,12 @@ func TestConnectionLimitsOfOne(t *testing.T) {
 		options Options
 		taken   int
 	}{
-		"the listener's own":            {Options{MaxConnectionsOf: map[string]int{"PLAINTEXT": 2}}, 2},
-		"another listener's":            {Options{MaxConnectionsOf: map[string]int{"OTHER": 0}}, 3},
-		"none":                          {Options{MaxConnections: -1}, 0},
-		"none from an address":          {Options{MaxConnectionsPerIP: -1}, 0},
-		"none but from this address":    {Options{MaxConnectionsPerIP: -1, MaxConnectionsPerIPOverrides: map[string]int{"127.0.0.1": 1}}, 1},
-		"none but from another address": {Options{MaxConnectionsPerIP: -1, MaxConnectionsPerIPOverrides: map[string]int{"10.0.0.1": 1}}, 0},
+		"the listener's own":            {Options{Limits: Limits{MaxConnectionsOf: map[string]int{"PLAINTEXT": 2}}}, 2},
+		"another listener's":            {Options{Limits: Limits{MaxConnectionsOf: map[string]int{"OTHER": 0}}}, 3},
+		"none":                          {Options{Limits: Limits{MaxConnections: -1}}, 0},
+		"none from an address":          {Options{Limits: Limits{MaxConnectionsPerIP: -1}}, 0},
+		"none but from this address":    {Options{Limits: Limits{MaxConnectionsPerIP: -1, MaxConnectionsPerIPOverrides: map[string]int{"127.0.0.1": 1}}}, 1},
+		"none but from another address": {Options{Limits: Limits{MaxConnectionsPerIP: -1, MaxConnectionsPerIPOverrides: map[string]int{"10.0.0.1": 1}}}, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			dial := tcpTo(t, New(echo, c.options))

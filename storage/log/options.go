@@ -37,6 +37,7 @@ type Options struct {
 	CompressionLevel      int // 0: Kafka's default for the codec
 	MinInSyncReplicas     int
 	UncleanLeaderElection bool
+	MaxRecordBytes        int // max.decompressed.message.bytes, of one record; 0: replica.Options says
 
 	ProducerIDExpiration time.Duration // producer.id.expiration.ms
 }

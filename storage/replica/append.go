@@ -1,6 +1,7 @@
 package replica
 
 import (
+	"cmp"
 	"errors"
 	"time"
 
@@ -99,7 +100,7 @@ func (r *Replica) validation(now time.Time, req *AppendRequest, options *log.Opt
 		BeforeMaxMs:     options.TimestampBeforeMax.Milliseconds(),
 		AfterMaxMs:      options.TimestampAfterMax.Milliseconds(),
 		MaxDecompressed: r.manager.options.MaxDecompressed,
-		MaxRecordBytes:  r.manager.options.MaxRecordBytes,
+		MaxRecordBytes:  cmp.Or(options.MaxRecordBytes, r.manager.options.MaxRecordBytes),
 		Pool:            r.manager.options.Pool,
 		Origin:          record.FromCoordinator,
 		AllowZstd:       true,

@@ -22,6 +22,10 @@ type Prepared struct {
 	loaded    bool
 }
 
+// SetRecoveryParallelism replaces Options.RecoveryParallelism, before Load: what the metadata says of it is known
+// only after Prepare.
+func (p *Prepared) SetRecoveryParallelism(logs int) { p.o.RecoveryParallelism = logs }
+
 // Prepare checks meta.properties in every directory, then locks the directories. Nothing but .lock changes, so a
 // refusal leaves the directories as they were. A directory that the disk cannot read goes offline and the others
 // go on; a file that is damaged, missing or of another node or cluster is an error that names it.

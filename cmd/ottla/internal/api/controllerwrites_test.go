@@ -143,6 +143,14 @@ func fillTopics(req kmsg.Request) {
 		req.Groups = []string{name}
 	case *kmsg.DescribeConfigsRequest:
 		req.Resources = []kmsg.DescribeConfigsRequestResource{{ResourceType: kmsg.ConfigResourceTypeTopic, ResourceName: name}}
+	case *kmsg.IncrementalAlterConfigsRequest:
+		req.Resources = make([]kmsg.IncrementalAlterConfigsRequestResource, 1)
+	case *kmsg.AlterConfigsRequest:
+		req.Resources = make([]kmsg.AlterConfigsRequestResource, 1)
+	case *kmsg.ElectLeadersRequest:
+		req.Topics = []kmsg.ElectLeadersRequestTopic{{Topic: name, Partitions: make([]int32, 1)}}
+	case *kmsg.DescribeProducersRequest:
+		req.Topics = []kmsg.DescribeProducersRequestTopic{{Topic: name, Partitions: make([]int32, 1)}}
 	case *kmsg.DescribeTopicPartitionsRequest:
 		req.Topics = []kmsg.DescribeTopicPartitionsRequestTopic{{Topic: name}}
 	case *kmsg.ListOffsetsRequest:

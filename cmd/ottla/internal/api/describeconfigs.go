@@ -21,6 +21,10 @@ const (
 // bound.
 const maxMentions = 10
 
+// maxUnbound is how many groups and subscriptions one request may name, for the same
+// reason: they need not exist.
+const maxUnbound = 10_000
+
 // describeConfigs tells the configuration of topics and of this node, with where
 // each value comes from. What may not be seen is told last, as Kafka does.
 func describeConfigs(c *call, req *kmsg.DescribeConfigsRequest) {
@@ -61,14 +65,19 @@ type right struct {
 }
 
 func describeConfigsRight(asked kmsg.DescribeConfigsRequestResource) right {
-	operation := kmsg.ACLOperationDescribeConfigs
-	switch asked.ResourceType {
+	return configsRight(asked.ResourceType, asked.ResourceName, kmsg.ACLOperationDescribeConfigs)
+}
+
+// configsRight is the right to do something to the settings of a resource; the zero
+// right for kinds that there are not.
+func configsRight(kind kmsg.ConfigResourceType, name string, operation kmsg.ACLOperation) right {
+	switch kind {
 	case kmsg.ConfigResourceTypeTopic:
-		return right{operation, kmsg.ACLResourceTypeTopic, asked.ResourceName, protocol.TopicAuthorizationFailed}
+		return right{operation, kmsg.ACLResourceTypeTopic, name, protocol.TopicAuthorizationFailed}
 	case kmsg.ConfigResourceTypeBroker, kmsg.ConfigResourceTypeBrokerLogger, clientMetricsResource:
 		return right{operation, kmsg.ACLResourceTypeCluster, clusterResource, protocol.ClusterAuthorizationFailed}
 	case groupResource:
-		return right{operation, kmsg.ACLResourceTypeGroup, asked.ResourceName, protocol.GroupAuthorizationFailed}
+		return right{operation, kmsg.ACLResourceTypeGroup, name, protocol.GroupAuthorizationFailed}
 	}
 	return right{}
 }
@@ -90,6 +99,7 @@ type configsDescriber struct {
 	image   *metadata.Image
 
 	mentions map[string]int // of topics by name, of this broker as "/"
+	unbound  int            // resources that need not exist
 }
 
 // mention counts a resource, and refuses it beyond the limit.
@@ -132,10 +142,25 @@ func (d *configsDescriber) entries(asked kmsg.DescribeConfigsRequestResource) ([
 		if asked.ResourceName == "" {
 			return nil, protocol.Errorf(protocol.InvalidRequest, "Broker id must not be empty")
 		}
-		return nil, d.own(asked.ResourceName, "") // there are no loggers with levels of their own
-	default:
-		return nil, protocol.Errorf(protocol.UnsupportedVersion, "Configurations of groups and of client metrics are not served yet.")
+		if err := d.own(asked.ResourceName, ""); err != nil {
+			return nil, err
+		}
+		return d.describeLoggers(asked.ConfigNames), nil
 	}
+	if d.unbound++; d.unbound > maxUnbound {
+		return nil, protocol.Errorf(protocol.InvalidRequest, "The request names more than %d groups and client metrics subscriptions.", maxUnbound)
+	}
+	settings := d.image.Config(int8(asked.ResourceType), asked.ResourceName)
+	if asked.ResourceType == clientMetricsResource {
+		if asked.ResourceName == "" {
+			return nil, protocol.Errorf(protocol.InvalidRequest, "Client metrics subscription name must not be empty")
+		}
+		return config.DescribeClientMetrics(settings, asked.ConfigNames), nil
+	}
+	if asked.ResourceName == "" {
+		return nil, protocol.Errorf(protocol.InvalidRequest, "Group name must not be empty")
+	}
+	return config.DescribeGroup(settings, d.Config, clusterDefaults, ownDynamic, asked.ConfigNames), nil
 }
 
 // own tells whether a broker resource is this node, in Kafka's words if it is not.

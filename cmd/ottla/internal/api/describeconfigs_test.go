@@ -144,7 +144,8 @@ func TestDescribeConfigsRefusals(t *testing.T) {
 		{resource(ofLogger, ""), protocol.InvalidRequest, "Broker id must not be empty"},
 		{resource(ofLogger, "2"), protocol.InvalidRequest, "Unexpected broker id, expected 1 but received 2"},
 		{resource(ofLogger, "1"), protocol.None, ""},
-		{resource(32, "g"), protocol.UnsupportedVersion, "Configurations of groups and of client metrics are not served yet."},
+		{resource(groupResource, ""), protocol.InvalidRequest, "Group name must not be empty"},
+		{resource(clientMetricsResource, ""), protocol.InvalidRequest, "Client metrics subscription name must not be empty"},
 	} {
 		got := ask[*kmsg.DescribeConfigsResponse](f, configsRequest(4, c.resource)).Resources[0]
 		if protocol.ErrorCode(got.ErrorCode) != c.code || got.ErrorMessage == nil || *got.ErrorMessage != c.text || len(got.Configs) != 0 ||

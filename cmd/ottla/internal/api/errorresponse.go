@@ -46,7 +46,18 @@ func errorResponse(req kmsg.Request, err error) kmsg.Response {
 		for _, asked := range req.(*kmsg.DescribeConfigsRequest).Resources {
 			resp.Resources = append(resp.Resources, refusedResource(asked, err))
 		}
-	case *kmsg.ListOffsetsResponse, *kmsg.OffsetForLeaderEpochResponse, *kmsg.DeleteRecordsResponse, *kmsg.OffsetCommitResponse:
+	case *kmsg.IncrementalAlterConfigsResponse:
+		for i := range req.(*kmsg.IncrementalAlterConfigsRequest).Resources {
+			resp.Resources = append(resp.Resources, refusedIncrement(&req.(*kmsg.IncrementalAlterConfigsRequest).Resources[i], err))
+		}
+	case *kmsg.AlterConfigsResponse:
+		for i := range req.(*kmsg.AlterConfigsRequest).Resources {
+			resp.Resources = append(resp.Resources, refusedReplacement(&req.(*kmsg.AlterConfigsRequest).Resources[i], err))
+		}
+	case *kmsg.ElectLeadersResponse:
+		failElections(resp, req.(*kmsg.ElectLeadersRequest), err)
+	case *kmsg.ListOffsetsResponse, *kmsg.OffsetForLeaderEpochResponse, *kmsg.DeleteRecordsResponse, *kmsg.OffsetCommitResponse,
+		*kmsg.DescribeProducersResponse:
 		failPartitions(resp, req, code)
 	case *kmsg.OffsetFetchResponse, *kmsg.FindCoordinatorResponse, *kmsg.DescribeGroupsResponse, *kmsg.DeleteGroupsResponse:
 		failGroups(resp, req, code)
@@ -123,6 +134,16 @@ func failPartitions(resp kmsg.Response, req kmsg.Request, code int16) {
 			}
 			resp.Topics = append(resp.Topics, topic)
 		}
+	case *kmsg.DescribeProducersResponse:
+		for _, asked := range req.(*kmsg.DescribeProducersRequest).Topics {
+			topic := kmsg.DescribeProducersResponseTopic{Topic: asked.Topic}
+			for _, n := range asked.Partitions {
+				partition := kmsg.NewDescribeProducersResponseTopicPartition()
+				partition.Partition, partition.ErrorCode = n, code
+				topic.Partitions = append(topic.Partitions, partition)
+			}
+			resp.Topics = append(resp.Topics, topic)
+		}
 	case *kmsg.DeleteRecordsResponse:
 		for _, asked := range req.(*kmsg.DeleteRecordsRequest).Topics {
 			topic := kmsg.DeleteRecordsResponseTopic{Topic: asked.Topic}
@@ -141,6 +162,21 @@ func failPartitions(resp kmsg.Response, req kmsg.Request, code int16) {
 			}
 			resp.Topics = append(resp.Topics, topic)
 		}
+	}
+}
+
+// failElections sets the code at the top and with every partition, as Kafka does:
+// version 0 has no other place.
+func failElections(resp *kmsg.ElectLeadersResponse, req *kmsg.ElectLeadersRequest, err error) {
+	resp.ErrorCode = int16(protocol.CodeOf(err))
+	for _, asked := range req.Topics {
+		topic := kmsg.ElectLeadersResponseTopic{Topic: asked.Topic}
+		for _, n := range asked.Partitions {
+			part := kmsg.NewElectLeadersResponseTopicPartition()
+			part.Partition, part.ErrorCode, part.ErrorMessage = n, resp.ErrorCode, protocol.MessageOf(err)
+			topic.Partitions = append(topic.Partitions, part)
+		}
+		resp.Topics = append(resp.Topics, topic)
 	}
 }
 

@@ -87,7 +87,7 @@ func newFixture(t testing.TB, change ...func(*Node)) *fixture {
 			metadata.MetadataVersionFeature: {Min: int16(metadata.MinMetadataVersion), Max: int16(metadata.MaxMetadataVersion)},
 			metadata.KRaftVersionFeature:    {Min: 0, Max: 1},
 		},
-		Random: f.random(3), Logger: logger,
+		Random: f.random(3), Logger: logger, Store: f.store, Level: new(slog.LevelVar),
 	}
 	node.ProducerIDs = broker.NewProducerIDs(1, node.BrokerEpoch, node.Forward)
 	for _, c := range change {

@@ -10,9 +10,11 @@ import (
 	"ottla/controller/cluster"
 	"ottla/controller/config"
 	"ottla/controller/metadata"
+	"ottla/controller/quorum"
 	"ottla/controller/shard"
 	"ottla/protocol"
 	"ottla/storage/replica"
+	"ottla/storage/store"
 )
 
 // Node is what the handlers work on; package node fills it. Its fields are set
@@ -30,6 +32,12 @@ type Node struct {
 	Groups *shard.Manager
 	// Image is the metadata of the moment; never nil once a listener is open.
 	Image func() *metadata.Image
+	// Store is all logs of the node; nil as Replicas.
+	Store *store.Store
+	// Quorum is how the metadata's quorum stands; nil on a node without controller.
+	Quorum func() quorum.Status
+	// Level is what the node logs; nil: it cannot be changed, nor is it told.
+	Level *slog.LevelVar
 	// KRaftVersion is the finalized kraft.version, which is in no Image; nil: 0.
 	KRaftVersion func() int16
 

@@ -22,6 +22,8 @@ type TopicOptions struct {
 type optionsOf struct {
 	image    *metadata.Image
 	defaults *config.TopicDefaults
+	node     *config.BrokerConfig // with the run-time settings
+	problem  error                // why they are not applied
 }
 
 // NewTopicOptions begins with an Image.
@@ -36,18 +38,27 @@ func NewTopicOptions(node *config.BrokerConfig, image *metadata.Image) *TopicOpt
 func (t *TopicOptions) Follow(image *metadata.Image, defaultsChanged bool) {
 	next := &optionsOf{image: image}
 	if defaultsChanged {
-		next.defaults = t.node.TopicDefaults(
-			image.Config(metadata.BrokerConfig, ""), image.Config(metadata.BrokerConfig, strconv.Itoa(int(t.node.NodeID))))
+		clusterDefaults, own := image.Config(metadata.BrokerConfig, ""), image.Config(metadata.BrokerConfig, strconv.Itoa(int(t.node.NodeID)))
+		next.defaults = t.node.TopicDefaults(clusterDefaults, own)
+		next.node, next.problem = t.node.Effective(clusterDefaults, own)
 	} else {
-		next.defaults = t.current.Load().defaults
+		last := t.current.Load()
+		next.defaults, next.node, next.problem = last.defaults, last.node, last.problem
 	}
 	t.current.Store(next)
+}
+
+// Node is the node's configuration with the run-time settings applied. Where they
+// do not go together the error says why, and the configuration is the file's.
+func (t *TopicOptions) Node() (*config.BrokerConfig, error) {
+	current := t.current.Load()
+	return current.node, current.problem
 }
 
 // Of resolves the options of one topic.
 func (t *TopicOptions) Of(topic string) log.Options {
 	current := t.current.Load()
-	return LogOptions(current.defaults.Topic(topic, current.image.Config(metadata.TopicConfig, topic)), t.node)
+	return LogOptions(current.defaults.Topic(topic, current.image.Config(metadata.TopicConfig, topic)), current.node)
 }
 
 // LogOptions makes of a topic's configuration what its logs need.
@@ -70,6 +81,7 @@ func LogOptions(topic *config.TopicConfig, node *config.BrokerConfig) log.Option
 		TimestampAfterMax:     milliseconds(topic.Long("message.timestamp.after.max.ms")),
 		MinInSyncReplicas:     int(topic.Int("min.insync.replicas")),
 		UncleanLeaderElection: topic.Bool("unclean.leader.election.enable"),
+		MaxRecordBytes:        int(topic.Int("max.decompressed.message.bytes")),
 		ProducerIDExpiration:  milliseconds(int64(node.Int("producer.id.expiration.ms"))),
 	}
 	for _, policy := range topic.List("cleanup.policy") {

@@ -1,0 +1,214 @@
+package api
+
+import (
+	"strconv"
+	"strings"
+
+	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"ottla/controller/config"
+	"ottla/controller/metadata"
+	"ottla/protocol"
+)
+
+// incrementalAlterConfigs changes single settings of topics, brokers, groups and
+// subscriptions to clients' metrics (KIP-339). What only this node can judge is
+// judged here: its own settings, and its loggers, which no log keeps. The rest the
+// controller decides.
+func incrementalAlterConfigs(c *call, req *kmsg.IncrementalAlterConfigsRequest) {
+	asks := make([]alteration, len(req.Resources))
+	for i := range req.Resources {
+		r := &req.Resources[i]
+		a := &asks[i]
+		a.kind, a.name, a.incremental, a.dry = r.ResourceType, r.ResourceName, true, req.ValidateOnly
+		for _, one := range r.Configs {
+			kind := config.AlterKind(one.Op)
+			if one.Value == nil && kind != config.AlterDelete {
+				a.nulls = append(a.nulls, one.Name)
+			}
+			a.changes = append(a.changes, config.Alteration{Name: one.Name, Kind: kind, Value: deref(one.Value)})
+		}
+	}
+	answered := c.judgeAlterations(asks)
+	ask := kmsg.NewPtrIncrementalAlterConfigsRequest()
+	ask.Version, ask.ValidateOnly = protocol.APIOf(protocol.IncrementalAlterConfigs).MaxVersion, req.ValidateOnly
+	for i := range req.Resources {
+		if !answered[i] {
+			ask.Resources = append(ask.Resources, req.Resources[i])
+		}
+	}
+	finish := func(decided []kmsg.IncrementalAlterConfigsResponseResource) {
+		resp := req.ResponseKind().(*kmsg.IncrementalAlterConfigsResponse)
+		for i := range asks {
+			if !answered[i] && len(decided) > 0 {
+				resp.Resources, decided = append(resp.Resources, decided[0]), decided[1:]
+				continue
+			}
+			resp.Resources = append(resp.Resources, refusedIncrement(&req.Resources[i], asks[i].err))
+		}
+		c.reply(resp)
+	}
+	if len(ask.Resources) == 0 {
+		finish(nil)
+		return
+	}
+	c.askController(ask, func(resp kmsg.Response, err error) {
+		if err != nil {
+			resp = errorResponse(ask, c.unreached(err))
+		}
+		finish(resp.(*kmsg.IncrementalAlterConfigsResponse).Resources)
+	})
+}
+
+func refusedIncrement(asked *kmsg.IncrementalAlterConfigsRequestResource, err error) kmsg.IncrementalAlterConfigsResponseResource {
+	answer := kmsg.NewIncrementalAlterConfigsResponseResource()
+	answer.ResourceType, answer.ResourceName = asked.ResourceType, asked.ResourceName
+	answer.ErrorCode, answer.ErrorMessage = int16(protocol.CodeOf(err)), protocol.MessageOf(err)
+	return answer
+}
+
+// alterConfigs replaces all settings of resources by those named: the way before
+// KIP-339.
+func alterConfigs(c *call, req *kmsg.AlterConfigsRequest) {
+	asks := make([]alteration, len(req.Resources))
+	for i := range req.Resources {
+		r := &req.Resources[i]
+		a := &asks[i]
+		a.kind, a.name, a.dry = r.ResourceType, r.ResourceName, req.ValidateOnly
+		for _, one := range r.Configs {
+			if one.Value == nil {
+				a.nulls = append(a.nulls, one.Name)
+			}
+			a.changes = append(a.changes, config.Alteration{Name: one.Name, Value: deref(one.Value)})
+		}
+	}
+	answered := c.judgeAlterations(asks)
+	ask := kmsg.NewPtrAlterConfigsRequest()
+	ask.Version, ask.ValidateOnly = protocol.APIOf(protocol.AlterConfigs).MaxVersion, req.ValidateOnly
+	for i := range req.Resources {
+		if !answered[i] {
+			ask.Resources = append(ask.Resources, req.Resources[i])
+		}
+	}
+	finish := func(decided []kmsg.AlterConfigsResponseResource) {
+		resp := req.ResponseKind().(*kmsg.AlterConfigsResponse)
+		for i := range asks {
+			if !answered[i] && len(decided) > 0 {
+				resp.Resources, decided = append(resp.Resources, decided[0]), decided[1:]
+				continue
+			}
+			resp.Resources = append(resp.Resources, refusedReplacement(&req.Resources[i], asks[i].err))
+		}
+		c.reply(resp)
+	}
+	if len(ask.Resources) == 0 {
+		finish(nil)
+		return
+	}
+	c.askController(ask, func(resp kmsg.Response, err error) {
+		if err != nil {
+			resp = errorResponse(ask, c.unreached(err))
+		}
+		finish(resp.(*kmsg.AlterConfigsResponse).Resources)
+	})
+}
+
+func refusedReplacement(asked *kmsg.AlterConfigsRequestResource, err error) kmsg.AlterConfigsResponseResource {
+	answer := kmsg.NewAlterConfigsResponseResource()
+	answer.ResourceType, answer.ResourceName = asked.ResourceType, asked.ResourceName
+	answer.ErrorCode, answer.ErrorMessage = int16(protocol.CodeOf(err)), protocol.MessageOf(err)
+	return answer
+}
+
+// alteration is what a request wants of one resource.
+type alteration struct {
+	kind        kmsg.ConfigResourceType
+	name        string
+	incremental bool
+	dry         bool // nothing is to be changed
+	changes     []config.Alteration
+	nulls       []string // keys that lack a value
+	err         error    // why it is refused here
+}
+
+// judgeAlterations finds what is answered here, well or with an error.
+func (c *call) judgeAlterations(asks []alteration) (answered []bool) {
+	type resource struct {
+		kind kmsg.ConfigResourceType
+		name string
+	}
+	times := map[resource]int{}
+	for i := range asks {
+		times[resource{asks[i].kind, asks[i].name}]++
+	}
+	answered = make([]bool, len(asks))
+	for i := range asks {
+		a := &asks[i]
+		if times[resource{a.kind, a.name}] > 1 {
+			a.err = protocol.Errorf(protocol.InvalidRequest, "Each resource must appear at most once.")
+		} else if c.request.Conn.Scope() == protocol.OnBroker {
+			a.err = c.checkAlteration(a)
+		}
+		loggers := a.incremental && a.kind == kmsg.ConfigResourceTypeBrokerLogger
+		if a.err == nil && !loggers {
+			if right := configsRight(a.kind, a.name, kmsg.ACLOperationAlterConfigs); right.operation != 0 && !c.may(right.operation, right.kind, right.name) {
+				a.err = right.denied.Err()
+			}
+		}
+		answered[i] = a.err != nil || loggers
+	}
+	return answered
+}
+
+// checkAlteration is what the broker that was asked looks at
+// (ConfigAdminManager.preprocess).
+func (c *call) checkAlteration(a *alteration) error {
+	keys := map[string]bool{}
+	for _, change := range a.changes {
+		if keys[change.Name] {
+			return protocol.Errorf(protocol.InvalidRequest, "Error due to duplicate config keys")
+		}
+		keys[change.Name] = true
+	}
+	if len(a.nulls) > 0 {
+		return protocol.Errorf(protocol.InvalidRequest, "Null value not supported for : %s", strings.Join(a.nulls, ", "))
+	}
+	switch {
+	case a.kind == kmsg.ConfigResourceTypeBrokerLogger && a.incremental:
+		return c.alterLoggers(a)
+	case a.kind == kmsg.ConfigResourceTypeBroker:
+		return c.checkOwnSettings(a)
+	case a.kind == kmsg.ConfigResourceTypeTopic || a.kind == clientMetricsResource || a.kind == groupResource:
+		return nil
+	}
+	return protocol.Errorf(protocol.InvalidRequest, "Unknown resource type %d", a.kind)
+}
+
+// checkOwnSettings judges the run-time settings of this broker or of all.
+func (c *call) checkOwnSettings(a *alteration) error {
+	if a.name != "" {
+		id, err := strconv.ParseInt(a.name, 10, 32)
+		if err != nil {
+			return protocol.Errorf(protocol.InvalidRequest, "Node id must be an integer, but it is: %s", a.name)
+		}
+		if protocol.NodeID(id) != c.ID {
+			return protocol.Errorf(protocol.InvalidRequest, "Unexpected broker id, expected %d, but received %s", c.ID, a.name)
+		}
+	}
+	image := c.Image()
+	var current map[string]string
+	if a.incremental {
+		current = image.Config(metadata.BrokerConfig, a.name)
+	}
+	for _, change := range a.changes {
+		if !change.Kind.Known() {
+			return protocol.Errorf(protocol.InvalidRequest, "Unknown operations type %d", change.Kind)
+		}
+	}
+	settings, err := config.AlterBroker(current, a.changes)
+	if err != nil {
+		return err
+	}
+	clusterDefaults, own := image.Config(metadata.BrokerConfig, ""), image.Config(metadata.BrokerConfig, strconv.Itoa(int(c.ID)))
+	return c.Config.ValidateDynamic(settings, clusterDefaults, own, a.name != "")
+}
