@@ -16,7 +16,7 @@ INEFFASSIGN := github.com/gordonklaus/ineffassign@v0.2.0
 MISSPELL    := github.com/client9/misspell/cmd/misspell@v0.3.4
 ERRORLINT   := codeberg.org/polyfloyd/go-errorlint@v1.9.1
 
-.PHONY: all build run test test-quick unit race lint cross torn fuzz sim compat tools diff dumpcheck crash control control-sample clean
+.PHONY: all install build run test test-quick unit race lint cross torn fuzz sim compat tools diff dumpcheck crash control control-sample clean
 
 all: build
 
@@ -27,7 +27,7 @@ run: build ## a working broker on localhost:9092, data in ./data
 	exec ./bin/ottla serve
 
 # Everything, in the order of cost. What a part needs it installs itself.
-test: build lint cross unit race torn sim fuzz compat tools diff dumpcheck crash control-sample
+test: install build lint cross unit race torn sim fuzz compat tools diff dumpcheck crash control-sample
 	@echo "make test: all parts passed"
 
 test-quick: build ## under two minutes
@@ -80,6 +80,9 @@ crash: build
 
 control: ## record the same scenarios on Apache Kafka under testdata/control/
 	compat/run.sh control
+
+install: ## what the tests need
+	compat/run.sh install
 
 control-sample: ## a sample of the record comes out the same today
 	compat/run.sh control-sample
