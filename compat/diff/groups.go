@@ -311,7 +311,8 @@ func staticMembers(t *Teller) {
 		leave := kmsg.NewPtrLeaveGroupRequest()
 		leave.Group = group
 		leave.Members = []kmsg.LeaveGroupRequestMember{
-			{MemberID: old.MemberID, InstanceID: kmsg.StringPtr("instance")}, {InstanceID: kmsg.StringPtr("unknown")},
+			{MemberID: old.MemberID, InstanceID: kmsg.StringPtr("instance")},
+			{InstanceID: kmsg.StringPtr("unknown")},
 			{InstanceID: kmsg.StringPtr("instance")},
 		}
 		ask[*kmsg.LeaveGroupResponse](t, "a", min(version, 5), leave)

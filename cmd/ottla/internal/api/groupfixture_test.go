@@ -235,4 +235,3 @@ func (m *member) beat() codeOf {
 	m.f.t.Helper()
 	return codeOf(request[*kmsg.HeartbeatResponse](m.peer, beating(m.group, m.id, m.generation), 4).ErrorCode)
 }
-

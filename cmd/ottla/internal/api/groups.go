@@ -98,7 +98,8 @@ func (c *call) mayGroup(operation kmsg.ACLOperation, id string) bool {
 // called once when all have been placed. Two calls of place may overlap, of
 // different places.
 func (c *call) spreadGroups(n int, id func(at int) string, message func(at []int) kmsg.Request,
-	place func(at []int, resp kmsg.Response, err error), finish func()) {
+	place func(at []int, resp kmsg.Response, err error), finish func(),
+) {
 	places := map[int32][]int{}
 	for at := range n {
 		partition := c.groupPartition(id(at))
