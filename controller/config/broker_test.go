@@ -270,7 +270,7 @@ func TestJavaDouble(t *testing.T) {
 }
 
 // TestShippedFile: Kafka's own server.properties, as 4.x ships it, starts a
-// node; only what concerns coordinators is named as ignored.
+// node; only what concerns transactions and share groups is named as ignored.
 func TestShippedFile(t *testing.T) {
 	c, report, err := Broker(properties("process.roles=broker,controller\nnode.id=1\ncontroller.quorum.bootstrap.servers=localhost:9093\n" +
 		"listeners=PLAINTEXT://:9092,CONTROLLER://:9093\ninter.broker.listener.name=PLAINTEXT\n" +
@@ -284,7 +284,7 @@ func TestShippedFile(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(report.Unknown) != 0 || len(report.Ignored) != 5 || len(report.Warnings) != 0 {
+	if len(report.Unknown) != 0 || len(report.Ignored) != 4 || len(report.Warnings) != 0 {
 		t.Errorf("it reports %+v", report)
 	}
 	want := []Listener{{"PLAINTEXT", Plaintext, "localhost", 9092}}

@@ -4,67 +4,67 @@ package config
 var coordinatorRows = []Row{
 	{
 		Name: "offset.metadata.max.bytes", Type: Int, Default: "4096",
-		Support: Harmless,
+		Support: Acted,
 		Doc:     "The most bytes of text a client may attach to a committed offset.",
 	},
 	{
 		Name: "offsets.load.buffer.size", Type: Int, Default: "5242880", Allowed: atLeast(1),
-		Support: Harmless,
+		Support: Acted,
 		Doc:     "How many bytes at once are read when committed offsets are loaded.",
 	},
 	{
 		Name: "offsets.topic.replication.factor", Type: Short, Default: "3", Allowed: atLeast(1),
-		Support: Harmless,
+		Support: Acted,
 		Doc:     "How many replicas the topic of committed offsets gets.",
 	},
 	{
 		Name: "offsets.topic.num.partitions", Type: Int, Default: "50", Allowed: atLeast(1),
-		Support: Harmless,
+		Support: Acted,
 		Doc:     "How many partitions the topic of committed offsets gets; it must not change afterwards.",
 	},
 	{
 		Name: "offsets.topic.segment.bytes", Type: Int, Default: "104857600", Allowed: atLeast(1),
-		Support: Harmless,
+		Support: Acted,
 		Doc:     "The segment size of the topic of committed offsets.",
 	},
 	{
 		Name: "offsets.topic.compression.codec", Type: Int, Default: "0", Allowed: between(0, 4),
-		Support: Harmless,
+		Support: Acted,
 		Doc:     "The codec of the topic of committed offsets, as a number.",
 	},
 	{
 		Name: "offsets.retention.minutes", Type: Int, Default: "10080", Allowed: atLeast(1),
-		Support: Harmless,
+		Support: Acted,
 		Doc:     "How long the offsets of an empty group are kept.",
 	},
 	{
 		Name: "offsets.retention.check.interval.ms", Type: Long, Default: "600000", Allowed: atLeast(1),
-		Support: Harmless,
+		Support: Acted,
 		Doc:     "How often offsets that are too old are looked for.",
 	},
 	{
 		Name: "offsets.commit.timeout.ms", Type: Int, Default: "5000", Allowed: atLeast(1),
-		Support: Harmless,
+		Support: Acted,
 		Doc:     "How long the commit of offsets waits for their replicas.",
 	},
 	{
 		Name: "group.min.session.timeout.ms", Type: Int, Default: "6000",
-		Support: Harmless,
+		Support: Acted,
 		Doc:     "The shortest session timeout a member of a classic group may ask for.",
 	},
 	{
 		Name: "group.max.session.timeout.ms", Type: Int, Default: "1800000",
-		Support: Harmless,
+		Support: Acted,
 		Doc:     "The longest session timeout a member of a classic group may ask for.",
 	},
 	{
 		Name: "group.initial.rebalance.delay.ms", Type: Int, Default: "3000",
-		Support: Harmless,
+		Support: Acted,
 		Doc:     "How long a classic group that was empty waits for more members.",
 	},
 	{
 		Name: "group.max.size", Type: Int, Default: "2147483647", Allowed: atLeast(1),
-		Support: Harmless,
+		Support: Acted,
 		Doc:     "How many members a classic group may have.",
 	},
 	{
@@ -79,8 +79,8 @@ var coordinatorRows = []Row{
 	},
 	{
 		Name: "group.coordinator.threads", Type: Int, Default: "4", Allowed: atLeast(1),
-		Support: Harmless,
-		Doc:     "How many threads the group coordinator has.",
+		Support: Acted,
+		Doc:     "How many partitions of committed offsets the group coordinator loads at the same time.",
 	},
 	{
 		Name: "group.coordinator.background.threads", Type: Int, Default: "2", Allowed: atLeast(1),
