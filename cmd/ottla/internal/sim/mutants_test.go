@@ -28,7 +28,8 @@ type edit struct{ old, new string }
 var mutants = []mutant{
 	{
 		"ack before write", "storage/replica/append.go",
-		[]edit{{"	accepted = r.enqueue(a)\n	r.pump(now)\n	return accepted\n",
+		[]edit{{
+			"	accepted = r.enqueue(a)\n	r.pump(now)\n	return accepted\n",
 			`	if end := r.log.View().LogEndOffset; a.acks == AcksLeader && !r.published.Load().LogAppendTime {
 		a.done(AppendResult{BaseOffset: end, LastOffset: end, LogStartOffset: 0, LogAppendTimeMs: -1})
 		a.done = func(AppendResult) {}
@@ -39,7 +40,8 @@ var mutants = []mutant{
 	accepted = r.enqueue(a)
 	r.pump(now)
 	return accepted
-`}},
+`,
+		}},
 	},
 	{
 		"lost flush", "storage/log/flush.go",
@@ -71,8 +73,10 @@ var mutants = []mutant{
 	},
 	{
 		"one segment too many deleted", "storage/log/maintain.go",
-		[]edit{{"			excess -= l.segments[i].Size()\n			return excess >= 0, nil",
-			"			whole := excess >= 0\n			excess -= l.segments[i].Size()\n			return whole, nil"}},
+		[]edit{{
+			"			excess -= l.segments[i].Size()\n			return excess >= 0, nil",
+			"			whole := excess >= 0\n			excess -= l.segments[i].Size()\n			return whole, nil",
+		}},
 	},
 	{
 		"time lookup skips a segment", "storage/log/times.go",
@@ -84,11 +88,7 @@ var mutants = []mutant{
 	},
 	{
 		"producers not replayed", "storage/log/replay.go",
-		[]edit{{"	if r.from == r.to && r.txnsFrom == never {\n		return nil", "	if r.txnsFrom == never {\n		r.producers.SetEnd(r.to)\n		return nil"}},
-	},
-	{
-		"epochs of lost records kept", "storage/log/recoverepochs.go",
-		[]edit{{"	epochs := epochsUpTo(loaded, o.end)\n", "	epochs := loaded\n"}},
+		[]edit{{"	if r.from == r.to && r.txnsFrom == never {\n		return nil", "	if r.to >= 0 {\n		r.producers.SetEnd(r.to)\n		return nil"}},
 	},
 	{
 		"session keeps an old offset", "cmd/ottla/internal/session/context.go",

@@ -46,10 +46,21 @@ func (c *Counts) Add(o Counts) {
 		to   *int
 		from int
 	}{
-		{&c.Acknowledged, o.Acknowledged}, {&c.Unknown, o.Unknown}, {&c.Refused, o.Refused}, {&c.Read, o.Read},
-		{&c.Requests, o.Requests}, {&c.Kills, o.Kills}, {&c.Cuts, o.Cuts}, {&c.CleanStops, o.CleanStops},
-		{&c.MidOperation, o.MidOperation}, {&c.DiskFaults, o.DiskFaults}, {&c.CutConnections, o.CutConnections},
-		{&c.TopicsCreated, o.TopicsCreated}, {&c.TopicsDeleted, o.TopicsDeleted}, {&c.LostByCut, o.LostByCut}, {&c.Forgotten, o.Forgotten},
+		{&c.Acknowledged, o.Acknowledged},
+		{&c.Unknown, o.Unknown},
+		{&c.Refused, o.Refused},
+		{&c.Read, o.Read},
+		{&c.Requests, o.Requests},
+		{&c.Kills, o.Kills},
+		{&c.Cuts, o.Cuts},
+		{&c.CleanStops, o.CleanStops},
+		{&c.MidOperation, o.MidOperation},
+		{&c.DiskFaults, o.DiskFaults},
+		{&c.CutConnections, o.CutConnections},
+		{&c.TopicsCreated, o.TopicsCreated},
+		{&c.TopicsDeleted, o.TopicsDeleted},
+		{&c.LostByCut, o.LostByCut},
+		{&c.Forgotten, o.Forgotten},
 	} {
 		*pair.to += pair.from
 	}
