@@ -71,8 +71,10 @@ func (c *Controller) alterations(resource metadata.ConfigResource, asked []kmsg.
 		switch {
 		case slices.ContainsFunc(asked[i+1:], func(later kmsg.IncrementalAlterConfigsRequestResourceConfig) bool { return later.Name == a.Name }):
 			continue
-		case !a.Kind.Known() || a.Kind != config.AlterDelete && asked[i].Value == nil:
-			return nil, protocol.UnknownServerError.Err() // what Kafka's null pointers come to
+		case a.Kind == config.AlterSet && asked[i].Value == nil: // a broker would have refused it
+			a.Kind = config.AlterDelete
+		case !a.Kind.Known() || a.Kind >= config.AlterAppend && asked[i].Value == nil:
+			return nil, protocol.UnknownServerError.Err() // what brings Kafka's controller down
 		case a.Kind >= config.AlterAppend && !config.IsList(scope, a.Name):
 			return nil, protocol.Errorf(protocol.InvalidConfig, "Can't %s to key %s because its type is not LIST.", a.Kind, a.Name)
 		}
@@ -208,7 +210,7 @@ func (c *Controller) checkResource(resource metadata.ConfigResource, settings ma
 	case metadata.GroupConfig:
 		return config.ValidateGroup(resource.Name, settings, c.options.Config)
 	}
-	return protocol.Errorf(protocol.InvalidRequest, "Unknown resource type %d", resource.Kind)
+	return protocol.Errorf(protocol.UnsupportedVersion, "Unknown resource type %d.", resource.Kind)
 }
 
 func (c *Controller) checkTopicConfig(name string, settings map[string]string) error {

@@ -29,11 +29,6 @@ func (c *Controller) updateFeatures(req *kmsg.UpdateFeaturesRequest) machine.Res
 			return machine.Result{Reply: response}
 		}
 	}
-	for _, asked := range req.FeatureUpdates {
-		answer := kmsg.NewUpdateFeaturesResponseResult() // from version 2 on nobody is told
-		answer.Feature, answer.ErrorMessage = asked.Feature, kmsg.StringPtr("NONE")
-		response.Results = append(response.Results, answer)
-	}
 	if req.ValidateOnly {
 		f.records = nil
 	}

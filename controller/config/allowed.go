@@ -89,7 +89,8 @@ func shareOffsetReset() Allowed {
 			isoDuration.MatchString(elements[0]) && strings.ContainsAny(value[len("by_duration:"):], "dhms") {
 			return nil
 		}
-		return fmt.Errorf("%q is neither latest, earliest nor a duration", elements[0])
+		//lint:ignore ST1005 Kafka's sentence, which tools show
+		return fmt.Errorf("Invalid value `%s` for configuration share.auto.offset.reset. The value must be either 'earliest', 'latest' or of the format 'by_duration:<PnDTnHnMn.nS>'.", elements[0])
 	}}
 }
 

@@ -160,14 +160,23 @@ func DescribeClusterDefaults(clusterDefaults map[string]string, names []string) 
 		text := clusterDefaults[name]
 		e := Entry{Name: name, Source: SourceDynamicBrokerDefault, Sensitive: row == nil || row.Sensitive()}
 		e.ReadOnly = row == nil || row.Name != name
-		link := Synonym{Name: name, Source: SourceDynamicBrokerDefault}
 		if row != nil {
 			e.Type, e.Doc = row.Type, row.Doc
 		}
 		if !e.Sensitive {
-			e.Value, link.Value = &text, &text
+			e.Value = &text
 		}
-		e.Synonyms = []Synonym{link}
+		for _, synonym := range brokerSynonyms(name) {
+			link := Synonym{Name: synonym, Source: SourceDynamicBrokerDefault}
+			text, set := clusterDefaults[synonym]
+			if !set {
+				continue
+			}
+			if !e.Sensitive {
+				link.Value = &text
+			}
+			e.Synonyms = append(e.Synonyms, link)
+		}
 		entries = append(entries, e)
 	}
 	return entries

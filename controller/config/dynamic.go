@@ -110,7 +110,7 @@ func (c *BrokerConfig) checkServed(names []string, settings map[string]string, a
 			if next := after.value(name); !next.equal(c.get(name)) {
 				return invalidConfig("%s is %q, which is refused: Ottla opens and closes listeners only at the start.", name, settings[name])
 			}
-		case name == "metric.reporters" && settings[name] != "":
+		case name == "metric.reporters" && settings[name] != "" && settings[name] != row.Default:
 			return dynamicFault("Validation of dynamic config update of Set(metric.reporters) failed with class class kafka.server.DynamicMetricsReporters")
 		case row.Support == Refused && (row.Use == Always || b.inUse(row.Use)):
 			if parsed, _ := row.parse(settings[name]); !parsed.equal(row.defaultValue()) {
@@ -179,6 +179,15 @@ func checkLocalRetention(after layered) error {
 	return nil
 }
 
+// requirements are Kafka's sentences for rules between keys, by the key at fault.
+var requirements = map[string]string{
+	"log.cleaner.dedupe.buffer.size": "log.cleaner.dedupe.buffer.size must be at least 1MB per cleaner thread.",
+	"log.retention.ms":               "log.retention.ms must be unlimited (-1) or, greater than or equal to 1",
+	"log.roll.jitter.ms":             "log.roll.jitter.ms must be greater than or equal to 0",
+	"log.roll.ms":                    "log.roll.ms must be greater than or equal to 1",
+	"max.connections.per.ip":         "max.connections.per.ip can be set to zero only if max.connections.per.ip.overrides property is set.",
+}
+
 // checkTogether checks the node as it would be configured if the file said all
 // this, for the rules between keys.
 func (c *BrokerConfig) checkTogether(after layered) error {
@@ -202,6 +211,9 @@ func (c *BrokerConfig) checkTogether(after layered) error {
 		}
 		if fault.Refused {
 			return invalidConfig("%s", fault.Text)
+		}
+		if sentence, ok := requirements[fault.Name]; ok {
+			return invalidRequest("requirement failed: %s", sentence)
 		}
 		return invalidRequest("requirement failed: %s", fault.Text)
 	}

@@ -37,14 +37,30 @@ var (
 	unregisterBroker            = clusterWrite[*kmsg.UnregisterBrokerRequest](kmsg.ACLOperationAlter, nil)
 )
 
-// updateFeatures is a clusterWrite whose answer lists the features up to version 1
-// only, and whose version 0 never goes down: it says so in a way that Kafka's
-// controller does not read.
+// updateFeatures finalizes other levels of features (KIP-584, KIP-778). Up to version
+// 1 the answer names each of them again. Version 0 never goes down: it says so in a
+// way that Kafka's controller does not read.
 func updateFeatures(c *call, req *kmsg.UpdateFeaturesRequest) {
 	if c.version == 0 {
 		for i := range req.FeatureUpdates {
 			req.FeatureUpdates[i].UpgradeType = 1
 		}
 	}
-	clusterWrite[*kmsg.UpdateFeaturesRequest](kmsg.ACLOperationAlter, nil)(c, req)
+	if !c.mayCluster(kmsg.ACLOperationAlter) {
+		c.reply(errorResponse(req, protocol.ClusterAuthorizationFailed.Err()))
+		return
+	}
+	req.SetVersion(protocol.APIOf(protocol.UpdateFeatures).MaxVersion)
+	c.askController(req, func(resp kmsg.Response, err error) {
+		if err != nil {
+			resp = errorResponse(req, c.unreached(err))
+		}
+		if answer := resp.(*kmsg.UpdateFeaturesResponse); c.version < 2 && answer.ErrorCode == 0 {
+			answer.Results = nil
+			for _, asked := range req.FeatureUpdates {
+				answer.Results = append(answer.Results, kmsg.UpdateFeaturesResponseResult{Feature: asked.Feature, ErrorMessage: kmsg.StringPtr("NONE")})
+			}
+		}
+		c.reply(resp)
+	})
 }
