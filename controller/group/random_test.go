@@ -50,7 +50,6 @@ type client struct {
 	generation            int32
 	leader                bool
 	members               []string
-	synced                bool
 	busy                  int // number of the request that it waits for, 0: none
 	version               int16
 }

@@ -1,7 +1,6 @@
 package group
 
 import (
-	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
@@ -268,12 +267,4 @@ func (r *rig) checkGroup(g *classicGroup, waiting map[machine.Token]bool) {
 	case (g.state == stateCompleting || g.state == stateStable) && len(g.members) > 0 && g.supported[g.protocolName()] != len(g.members):
 		r.t.Fatalf("not all members of %q support its protocol %q", g.id, g.protocolName())
 	}
-}
-
-func compact(v any) string {
-	text, err := json.Marshal(v)
-	if err != nil {
-		panic(err)
-	}
-	return string(text)
 }

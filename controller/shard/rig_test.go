@@ -42,7 +42,6 @@ type rig struct {
 	effects []any
 	tasks   []func() // what Workers were given, if they are held back
 	wakes   int
-	asked   int // requests made with ask or Submit of the rig
 	greets  bool
 	banks   bool
 }

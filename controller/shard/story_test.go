@@ -29,7 +29,6 @@ type part struct {
 	epoch    protocol.LeaderEpoch
 	replicas []protocol.NodeID
 	led      bool
-	loaded   bool                       // Load was told
 	follower protocol.Offset            // what the follower has
 	floor    map[string]int             // what was acknowledged of each key
 	puts     map[protocol.Offset]string // what was acknowledged at each offset

@@ -30,16 +30,6 @@ func newDisk(seed uint64) *vfs.Mem {
 	return vfs.NewMem(random)
 }
 
-func must[T any](t testing.TB) func(T, error) T {
-	return func(v T, err error) T {
-		t.Helper()
-		if err != nil {
-			t.Fatal(err)
-		}
-		return v
-	}
-}
-
 func check(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {

@@ -41,8 +41,12 @@ func TestAppendGroups(t *testing.T) {
 		code        protocol.ErrorCode
 		duplicate   bool
 	}{
-		{0, 1, 0, false}, {-1, -1, protocol.OutOfOrderSequenceNumber, false}, {2, 2, 0, false}, {0, 1, 0, true},
-		{-1, -1, protocol.RecordListTooLarge, false}, {3, 3, 0, false},
+		{0, 1, 0, false},
+		{-1, -1, protocol.OutOfOrderSequenceNumber, false},
+		{2, 2, 0, false},
+		{0, 1, 0, true},
+		{-1, -1, protocol.RecordListTooLarge, false},
+		{3, 3, 0, false},
 	} {
 		e := entries[i]
 		if e.FirstOffset != want.first || e.LastOffset != want.last || protocol.CodeOf(e.Err) != want.code || e.Duplicate != want.duplicate {
@@ -99,8 +103,11 @@ func TestFollower(t *testing.T) {
 	spoiled[len(spoiled)-1] ^= 1
 	higher, first, gap, back := at(0, 9), at(5, 1), at(10, 2), at(10, 2)
 	entries := []*Entry{
-		{Batch: spoiled, Origin: OriginFollower}, {Batch: higher, Origin: OriginFollower}, {Batch: first, Origin: OriginFollower},
-		{Batch: gap, Origin: OriginFollower}, {Batch: back, Origin: OriginFollower},
+		{Batch: spoiled, Origin: OriginFollower},
+		{Batch: higher, Origin: OriginFollower},
+		{Batch: first, Origin: OriginFollower},
+		{Batch: gap, Origin: OriginFollower},
+		{Batch: back, Origin: OriginFollower},
 	}
 	check(t, l.Append(testTime, 2, entries))
 	var unexpected *UnexpectedOffsetError
@@ -137,8 +144,15 @@ func TestReadBounds(t *testing.T) {
 		atLeast  bool
 		first, n int
 	}{
-		{0, 1, 30, true, 0, 1}, {0, 1, 30, false, 0, 0}, {1, 1, 30, true, 0, 1}, {4, 1 << 20, 30, false, 3, -1},
-		{0, 1 << 20, 5, true, 0, 1}, {0, 1 << 20, 6, true, 0, 2}, {4, 1 << 20, 5, true, 0, 0}, {30, 100, 30, true, 0, 0}, {7, 100, 7, true, 0, 0},
+		{0, 1, 30, true, 0, 1},
+		{0, 1, 30, false, 0, 0},
+		{1, 1, 30, true, 0, 1},
+		{4, 1 << 20, 30, false, 3, -1},
+		{0, 1 << 20, 5, true, 0, 1},
+		{0, 1 << 20, 6, true, 0, 2},
+		{4, 1 << 20, 5, true, 0, 0},
+		{30, 100, 30, true, 0, 0},
+		{7, 100, 7, true, 0, 0},
 	} {
 		read, err := l.Read(c.from, c.max, c.bound, c.atLeast)
 		check(t, err)

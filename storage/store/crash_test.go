@@ -20,7 +20,6 @@ type promise struct {
 	changing bool            // a call that creates, deletes or truncates is under way: either outcome is right
 	appended protocol.Offset // end that was acknowledged: survives the death of the process
 	durable  protocol.Offset // end that was flushed: survives a power cut
-	start    protocol.Offset // records below may be gone
 }
 
 // world runs a story on a disk and knows what must survive.

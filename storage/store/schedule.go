@@ -97,15 +97,18 @@ func (d deadlines) Less(i, j int) bool {
 	}
 	return comparePartitions(d[i].tp, d[j].tp) < 0
 }
+
 func (d deadlines) Swap(i, j int) {
 	d[i], d[j] = d[j], d[i]
 	d[i].heapIndex, d[j].heapIndex = i, j
 }
+
 func (d *deadlines) Push(x any) {
 	e := x.(*entry) //nolint:errcheck // only entries are pushed
 	e.heapIndex = len(*d)
 	*d = append(*d, e)
 }
+
 func (d *deadlines) Pop() any {
 	last := (*d)[len(*d)-1]
 	last.heapIndex = -1

@@ -677,9 +677,16 @@ func TestPartitionInTwoDirectories(t *testing.T) {
 
 func TestDirectoryThatCannotBeRead(t *testing.T) {
 	for _, fault := range []vfs.Fault{
-		{Pattern: "b/meta.properties"}, {Pattern: "b/.lock"}, {Pattern: "b/" + cleanShutdownFile}, {Pattern: "b/" + bootIDFile, Kinds: []vfs.Kind{vfs.OpOpen}},
-		{Pattern: "b", Kinds: []vfs.Kind{vfs.OpReadDir}}, {Pattern: "b/" + recoveryPointFile, Kinds: []vfs.Kind{vfs.OpOpen}},
-		{Pattern: "b/t-1/*"}, {Pattern: "b/t-1"}, {Pattern: "b/" + bootIDFile + ".tmp"}, {Pattern: "b/" + cleanShutdownFile, Kinds: []vfs.Kind{vfs.OpRemove}},
+		{Pattern: "b/meta.properties"},
+		{Pattern: "b/.lock"},
+		{Pattern: "b/" + cleanShutdownFile},
+		{Pattern: "b/" + bootIDFile, Kinds: []vfs.Kind{vfs.OpOpen}},
+		{Pattern: "b", Kinds: []vfs.Kind{vfs.OpReadDir}},
+		{Pattern: "b/" + recoveryPointFile, Kinds: []vfs.Kind{vfs.OpOpen}},
+		{Pattern: "b/t-1/*"},
+		{Pattern: "b/t-1"},
+		{Pattern: "b/" + bootIDFile + ".tmp"},
+		{Pattern: "b/" + cleanShutdownFile, Kinds: []vfs.Kind{vfs.OpRemove}},
 	} {
 		m := formatted(t, "a", "b")
 		s := open(t, options(m, "a", "b"))

@@ -96,7 +96,8 @@ func TestControllerWritesRefused(t *testing.T) {
 type nobody struct{}
 
 func (nobody) Allowed(Requester, kmsg.ACLOperation, kmsg.ACLResourceType, string) bool { return false }
-func (nobody) AllowedAny(Requester, kmsg.ACLOperation, kmsg.ACLResourceType) bool      { return false }
+
+func (nobody) AllowedAny(Requester, kmsg.ACLOperation, kmsg.ACLResourceType) bool { return false }
 
 // An error response can be made of every request of every API here, in the form of
 // its version, and says the code somewhere.

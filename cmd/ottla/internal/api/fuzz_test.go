@@ -29,12 +29,25 @@ func FuzzRequests(f *testing.F) {
 		req     kmsg.Request
 		version int16
 	}{
-		{produceTo(fix, 9, 1, "orders", batchOf("a"), batchOf("b")), 9}, {produceTo(fix, 13, 0, "orders", batchOf("a")), 13},
-		{fetchFrom(12, "orders", 0), 12}, {fetchFrom(17, "orders", 0), 17}, {listOne("orders", -1), 9},
-		{epochEndOf("orders", -1, 0), 4}, {deleteTo("orders", 0, -1), 2},
-		{coordinator(4, groupCoordinator, "g", "h"), 4}, {join("g", ""), 3}, {join("g", ""), 9}, {syncing("g", "m", 1), 5},
-		{beating("g", "m", 1), 4}, {leaving(5, "g", "m"), 5}, {committing(9, "g", "orders", 1, 2), 9}, {committing(10, "g", "orders", 1), 10},
-		{askingFor(7, "g", "orders", 0), 7}, {askingFor(9, "g", "orders", 0), 9}, {askingFor(10, "g", ""), 10}, {describing("g", "h"), 6},
+		{produceTo(fix, 9, 1, "orders", batchOf("a"), batchOf("b")), 9},
+		{produceTo(fix, 13, 0, "orders", batchOf("a")), 13},
+		{fetchFrom(12, "orders", 0), 12},
+		{fetchFrom(17, "orders", 0), 17},
+		{listOne("orders", -1), 9},
+		{epochEndOf("orders", -1, 0), 4},
+		{deleteTo("orders", 0, -1), 2},
+		{coordinator(4, groupCoordinator, "g", "h"), 4},
+		{join("g", ""), 3},
+		{join("g", ""), 9},
+		{syncing("g", "m", 1), 5},
+		{beating("g", "m", 1), 4},
+		{leaving(5, "g", "m"), 5},
+		{committing(9, "g", "orders", 1, 2), 9},
+		{committing(10, "g", "orders", 1), 10},
+		{askingFor(7, "g", "orders", 0), 7},
+		{askingFor(9, "g", "orders", 0), 9},
+		{askingFor(10, "g", ""), 10},
+		{describing("g", "h"), 6},
 	} {
 		for at, a := range registry {
 			if int16(a.Key) == seed.req.Key() {

@@ -227,8 +227,14 @@ func TestDeleteTopicsByID(t *testing.T) {
 	req := deleteRequest(6)
 	name := kmsg.StringPtr
 	req.Topics = []kmsg.DeleteTopicsRequestTopic{
-		{TopicID: ids["a"]}, {TopicID: [16]byte{9}}, {TopicID: [16]byte{8}}, {TopicID: [16]byte{8}}, {}, {Topic: name("c"), TopicID: [16]byte{7}},
-		{Topic: name("b")}, {TopicID: ids["b"]},
+		{TopicID: ids["a"]},
+		{TopicID: [16]byte{9}},
+		{TopicID: [16]byte{8}},
+		{TopicID: [16]byte{8}},
+		{},
+		{Topic: name("c"), TopicID: [16]byte{7}},
+		{Topic: name("b")},
+		{TopicID: ids["b"]},
 	}
 	type answer struct {
 		name string

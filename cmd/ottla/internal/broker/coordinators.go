@@ -71,7 +71,9 @@ func InternalTopic(node *config.BrokerConfig, name string) kmsg.CreateTopicsRequ
 	if name == protocol.TransactionStateTopic {
 		prefix = "transaction.state.log."
 		settings = [][2]string{
-			{"cleanup.policy", "compact"}, {"compression.type", "uncompressed"}, {"unclean.leader.election.enable", "false"},
+			{"cleanup.policy", "compact"},
+			{"compression.type", "uncompressed"},
+			{"unclean.leader.election.enable", "false"},
 			{"min.insync.replicas", strconv.Itoa(int(node.Int(prefix + "min.isr")))},
 		}
 	}

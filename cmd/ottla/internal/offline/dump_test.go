@@ -26,7 +26,6 @@ const (
 // Lines of DumpLogSegments and of ours, brought to one form.
 var (
 	theirBatch = regexp.MustCompile(`^baseOffset: (\S+) lastOffset: (\S+) count: (\S+) baseSequence: (\S+) lastSequence: (\S+) producerId: (\S+) producerEpoch: (\S+) partitionLeaderEpoch: (\S+) isTransactional: (\S+) isControl: (\S+) deleteHorizonMs: \S+ position: (\S+) (\w+): (\S+) size: (\S+) magic: 2 compresscodec: (\S+) crc: (\d+) isvalid: true$`)
-	ourBatch   = regexp.MustCompile(`^position=(\S+) offsets=(\d+)\.\.(\d+) records=(\S+) bytes=(\S+) leaderEpoch=(\S+) (\w+)=(\S+) codec=(\S+) crc=(\w+)(?: producer=(\S+) producerEpoch=(\S+) sequences=(-?\d+)\.\.(-?\d+))?( transactional)?( control)?$`)
 	theirPlain = regexp.MustCompile(`^\| offset: (\d+) (\w+): (-?\d+) keySize: (-?\d+) valueSize: (-?\d+) sequence: \S+ headerKeys: \[(.*?)\](.*)$`)
 	ourRecord  = regexp.MustCompile(`^  offset=(\d+) (\w+)=(-?\d+) (.*)$`)
 	theirEntry = regexp.MustCompile(`^offset: (\d+) position: (\d+)$`)
@@ -250,10 +249,14 @@ func TestDumpSmallFiles(t *testing.T) {
 		{"d/t-0/leader-epoch-checkpoint", "", ""},
 		{"d/t-0/partition.metadata", "version: 0\ntopic_id: JEXY6aqzQY-32P5TStzaFg", "topicId=JEXY6aqzQY-32P5TStzaFg\n"},
 		{"d/t-0/partition.metadata", "version: 0", "DAMAGE at byte 0: "},
-		{"d/m/quorum-state", `{"leaderId":1,"leaderEpoch":4,"votedId":-1,"votedDirectoryId":"AAAAAAAAAAAAAAAAAAAAAA","data_version":1}`,
-			"leaderEpoch=4 leaderId=1 votedId=-1 version=1 votedDirectoryId=AAAAAAAAAAAAAAAAAAAAAA\n"},
-		{"d/m/quorum-state", `{"clusterId":"","leaderId":1,"leaderEpoch":4,"votedId":2,"appliedOffset":0,"currentVoters":[{"voterId":1},{"voterId":2}],"data_version":0}`,
-			"leaderEpoch=4 leaderId=1 votedId=2 version=0 voter=1 voter=2\n"},
+		{
+			"d/m/quorum-state", `{"leaderId":1,"leaderEpoch":4,"votedId":-1,"votedDirectoryId":"AAAAAAAAAAAAAAAAAAAAAA","data_version":1}`,
+			"leaderEpoch=4 leaderId=1 votedId=-1 version=1 votedDirectoryId=AAAAAAAAAAAAAAAAAAAAAA\n",
+		},
+		{
+			"d/m/quorum-state", `{"clusterId":"","leaderId":1,"leaderEpoch":4,"votedId":2,"appliedOffset":0,"currentVoters":[{"voterId":1},{"voterId":2}],"data_version":0}`,
+			"leaderEpoch=4 leaderId=1 votedId=2 version=0 voter=1 voter=2\n",
+		},
 		{"d/m/quorum-state", `{"leaderId":1,"leaderEpoch":4}`, "DAMAGE at byte 0: leaderId, leaderEpoch, votedId or data_version is missing\n"},
 		{"d/m/quorum-state", `{"leaderId":1,"leaderEpoch":-4,"votedId":2,"data_version":1}`, "DAMAGE at byte 0: an epoch or id is negative\n"},
 		{"d/m/quorum-state", `{"leaderId":1,"leaderEpoch":4,"votedId":2,"data_version":2}`, "DAMAGE at byte 0: data_version is 2"},

@@ -194,8 +194,10 @@ func sortedNames[V any](m map[string]V) []string {
 // openStore makes sure that a node can be started on what was formatted.
 func openStore(t *testing.T, when string, m *vfs.Mem, o FormatOptions) {
 	t.Helper()
-	s, _, err := store.Open(start, store.Options{FS: m, Dirs: o.Dirs, MetadataDir: o.MetadataDir, NodeID: o.NodeID, Random: seeded(3),
-		LogOptions: func(string) log.Options { return log.DefaultOptions() }})
+	s, _, err := store.Open(start, store.Options{
+		FS: m, Dirs: o.Dirs, MetadataDir: o.MetadataDir, NodeID: o.NodeID, Random: seeded(3),
+		LogOptions: func(string) log.Options { return log.DefaultOptions() },
+	})
 	if err != nil {
 		t.Fatalf("%s: %v", when, err)
 	}

@@ -88,13 +88,13 @@ type networkPlan struct {
 }
 
 type faultPlan struct {
-	kills, cuts, stops   bool
-	midOperation         bool // kills and cuts strike within operations on the disk
-	full, failing        bool // ENOSPC, EIO
-	slowWorkers          bool
-	channelCuts          bool
-	pause                time.Duration // between faults, about
-	slowFrom, slowDelays time.Duration
+	kills, cuts, stops bool
+	midOperation       bool // kills and cuts strike within operations on the disk
+	full, failing      bool // ENOSPC, EIO
+	slowWorkers        bool
+	channelCuts        bool
+	pause              time.Duration // between faults, about
+	slowDelays         time.Duration
 }
 
 type endingPlan struct {
