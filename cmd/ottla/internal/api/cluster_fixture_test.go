@@ -46,7 +46,8 @@ type testCluster struct {
 	submitErr  error          // the answer to whatever is submitted
 	held       chan struct{}  // if set, forwarding waits for it
 
-	conns map[string]net.Conn
+	conns   map[string]net.Conn
+	holding sync.WaitGroup // forwarded requests that are held
 }
 
 func newTestCluster(t *testing.T, authorizer Authorizer, properties ...string) *testCluster {
@@ -129,10 +130,10 @@ func (f *testCluster) forward(req kmsg.Request, done func(kmsg.Response, error))
 	err, held := f.forwardErr, f.held
 	f.mu.Unlock()
 	if held != nil {
-		go func() {
+		f.holding.Go(func() {
 			<-held
 			done(f.exchange("forward", controller, req), nil)
-		}()
+		})
 		return
 	}
 	if err != nil {

@@ -249,6 +249,7 @@ func TestMetadataCreatesOnce(t *testing.T) {
 	}
 	f.setHeld(nil)
 	close(held)
+	f.holding.Wait()
 	for f.image().Topic("a") == nil {
 		ask[*kmsg.MetadataResponse](f, metadataRequest(12))
 	}
