@@ -67,6 +67,13 @@ func (c *Client) Consume(ctx context.Context, o suite.ConsumeOptions) ([]suite.R
 	return records, err
 }
 
+// ReadInGroup reads as a member of a group.
+func (c *Client) ReadInGroup(ctx context.Context, o suite.MemberOptions, stop <-chan struct{}) ([]suite.Record, error) {
+	var records []suite.Record
+	err := c.process.call(ctx, "member", c.args(o), &records, o.OnRecord, stop)
+	return records, err
+}
+
 // ListOffset asks for the offset at a timestamp or at one of the special values.
 func (c *Client) ListOffset(ctx context.Context, topic string, partition int32, at int64) (int64, int64, error) {
 	r, err := call[struct{ Offset, Timestamp int64 }](ctx, c, "list_offset", c.args(nil, "topic", topic, "partition", partition, "at", at))

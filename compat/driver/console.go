@@ -148,6 +148,26 @@ func (c *Console) consumePartition(ctx context.Context, o suite.ConsumeOptions, 
 	if o.ReadCommitted {
 		args = append(args, "--isolation-level", "read_committed")
 	}
+	return c.runConsumer(ctx, args)
+}
+
+// ReadInGroup runs ConsoleConsumer in a group; it can only stop after a number of records, and it does not die.
+func (c *Console) ReadInGroup(ctx context.Context, o suite.MemberOptions, _ <-chan struct{}) ([]suite.Record, error) {
+	if o.Count == 0 || o.Die {
+		return nil, fmt.Errorf("ConsoleConsumer reads a number of records and then leaves its group")
+	}
+	args := []string{
+		"--bootstrap-server", c.addr, "--topic", o.Topic, "--group", o.Group, "--from-beginning", "--max-messages", strconv.Itoa(o.Count),
+		"--command-property", "session.timeout.ms=" + strconv.Itoa(o.SessionMs),
+		"--command-property", "heartbeat.interval.ms=" + strconv.Itoa(o.SessionMs/10),
+	}
+	for _, what := range []string{"timestamp", "partition", "offset", "key", "headers"} {
+		args = append(args, "--formatter-property", "print."+what+"=true")
+	}
+	return c.runConsumer(ctx, append(args, "--formatter-property", "null.literal="+nullText))
+}
+
+func (c *Console) runConsumer(ctx context.Context, args []string) ([]suite.Record, error) {
 	result, err := c.process.Tool(ctx, "consumer.ConsoleConsumer", "", args...)
 	if err != nil {
 		return nil, err

@@ -94,7 +94,7 @@ final class ConsumerOps {
         return true;
     }
 
-    private static ObjectNode json(ConsumerRecord<byte[], byte[]> r) {
+    static ObjectNode json(ConsumerRecord<byte[], byte[]> r) {
         ObjectNode n = Driver.JSON.createObjectNode();
         n.put("partition", r.partition()).put("offset", r.offset()).put("timestamp", r.timestamp());
         n.put("log_append", r.timestampType() == TimestampType.LOG_APPEND_TIME);

@@ -6,6 +6,9 @@ answered by lines {"id", "progress"} and one {"id", "ok"} or {"id", "error", "me
 
 import base64
 import json
+import os
+import signal
+import subprocess
 import sys
 import threading
 
@@ -180,6 +183,58 @@ def consume(call):
     return records
 
 
+def member(call):
+    if call.args.get("die"):
+        return dying_member(call)
+    return read_in_group(call.args, call.config(), call.stop, call.progress)
+
+
+def dying_member(call):
+    """A member in a process of its own, which is killed when it has read enough."""
+    child = subprocess.run([sys.executable, __file__, "member"], input=json.dumps({"args": call.args, "config": call.config()}),
+                           capture_output=True, text=True, check=False)
+    if child.returncode != -signal.SIGKILL:
+        raise RuntimeError(f"the member ended with {child.returncode}: {child.stderr[-500:]}")
+    return json.loads(child.stdout)
+
+
+def dying_member_main():
+    given = json.loads(sys.stdin.readline())
+    records = read_in_group(given["args"], given["config"], threading.Event(), lambda n: None,
+                            last_word=lambda records: (print(json.dumps(records), flush=True), os.kill(os.getpid(), signal.SIGKILL)))
+    raise RuntimeError(f"still alive after {len(records)} records")
+
+
+def read_in_group(args, config, stop, progress, last_word=None):
+    config.update({
+        "group.id": args["group"], "enable.auto.commit": False, "auto.offset.reset": "earliest",
+        "session.timeout.ms": args["session_ms"], "heartbeat.interval.ms": args["session_ms"] // 10,
+    })
+    client, records, count = confluent_kafka.Consumer(config), [], args["count"]
+    try:
+        client.subscribe([args["topic"]])
+        while len(records) < count if count else not stop.is_set():
+            read = {}
+            for message in client.consume(min(100, count - len(records)) if count else 100, timeout=0.2):
+                if message.error() is None:
+                    records.append(record(message))
+                    read[message.partition()] = message.offset() + 1
+                elif not (message.error().retriable() or message.error().code() in (
+                        confluent_kafka.KafkaError._TRANSPORT, confluent_kafka.KafkaError._ALL_BROKERS_DOWN)):
+                    raise confluent_kafka.KafkaException(message.error())
+            if read:
+                try:
+                    client.commit(offsets=[confluent_kafka.TopicPartition(args["topic"], p, o) for p, o in read.items()], asynchronous=False)
+                except confluent_kafka.KafkaException as e:  # the next commit makes it good, or the partition is another's
+                    print("a commit failed:", e, file=sys.stderr, flush=True)
+                progress(len(records))
+        if last_word:
+            last_word(records)
+    finally:
+        client.close()
+    return records
+
+
 def record(message):
     kind, timestamp = message.timestamp()
     return {
@@ -250,7 +305,7 @@ def list_offset(call):
 
 
 OPERATIONS = {f.__name__: f for f in (
-    produce, stream, consume, create_topic, delete_topic, create_partitions, partitions, topics, topic_configs,
+    produce, stream, consume, member, create_topic, delete_topic, create_partitions, partitions, topics, topic_configs,
     delete_records, list_offset)}
 
 
@@ -275,4 +330,4 @@ def main():
 
 
 if __name__ == "__main__":
-    main()
+    dying_member_main() if sys.argv[1:] == ["member"] else main()

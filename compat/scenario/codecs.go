@@ -5,12 +5,8 @@ import "ottla/compat/suite"
 func codecs() []Scenario {
 	var list []Scenario
 	for _, codec := range []string{"none", "gzip", "snappy", "lz4", "zstd"} {
-		clients := everyone
-		if codec == "lz4" {
-			clients = noLz4
-		}
 		list = append(list, Scenario{
-			Name: "codec-" + codec, What: "batches of the codec are stored as they were sent and read back", Clients: clients,
+			Name: "codec-" + codec, What: "batches of the codec are stored as they were sent and read back", Clients: everyone,
 			Run: func(t *T) { storedCodec(t, codec) },
 		})
 	}

@@ -27,13 +27,12 @@ var Streaming = []string{Franz, Kcat, Confluent, Java}
 
 var (
 	everyone  = Clients
-	noLz4     = []string{Franz, Java, Console} // librdkafka's lz4 comes with groups
 	libraries = []string{Franz, Confluent, Java}
 )
 
 // List is every scenario that runs while the node stays up.
 func List() []Scenario {
-	list := slices.Concat(codecs(), records(), producing(), reading(), topics())
+	list := slices.Concat(codecs(), records(), producing(), reading(), topics(), groups())
 	for i, s := range list { // a second scenario of the same name would use the first one's topics
 		for _, earlier := range list[:i] {
 			if earlier.Name == s.Name {

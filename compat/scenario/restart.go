@@ -17,6 +17,7 @@ type Restart struct {
 	Name string
 	What string
 	end  func(*harness.Node) error
+	play func(Restart, Restarting)
 }
 
 // Restarting is what a Restart runs on.
@@ -31,14 +32,20 @@ type Restarting struct {
 
 // Restarts are the rows with a restart in the middle of producing and consuming.
 func Restarts() []Restart {
+	stop := func(n *harness.Node) error {
+		_, err := n.Stop()
+		return err
+	}
 	return []Restart{
-		{"restart-sigterm", "a clean restart while clients produce and consume: every record once, in order", func(n *harness.Node) error {
-			_, err := n.Stop()
-			return err
-		}},
-		{"restart-sigkill", "kill -9 and start again, the same", (*harness.Node).Kill},
+		{"restart-sigterm", "a clean restart while clients produce and consume: every record once, in order", stop, Restart.streams},
+		{"restart-sigkill", "kill -9 and start again, the same", (*harness.Node).Kill, Restart.streams},
+		{"group-sigterm", "a clean restart under members of groups: no committed offset is lost or moves back, no record is missed", stop, Restart.groups},
+		{"group-sigkill", "kill -9 and start again, the same", (*harness.Node).Kill, Restart.groups},
 	}
 }
+
+// Run plays the row with all clients at once and tells each one's result.
+func (r Restart) Run(on Restarting) { r.play(r, on) }
 
 // before and after are how many records each client must have acknowledged before the restart and after it.
 const (
@@ -61,8 +68,8 @@ type flow struct {
 	records  []suite.Record
 }
 
-// Run starts the flows of all clients, restarts the node in the middle of them, and judges each.
-func (r Restart) Run(on Restarting) {
+// streams starts the flows of all clients, restarts the node in the middle of them, and judges each.
+func (r Restart) streams(on Restarting) {
 	var flows []*flow
 	for _, c := range on.Clients {
 		if _, ok := c.(suite.Streamer); ok {

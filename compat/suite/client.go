@@ -85,6 +85,20 @@ type StreamOptions struct {
 	OnAck func(int) `json:"-"`
 }
 
+// MemberOptions say how to read as a member of a group, from the earliest record where the group has committed nothing. What was
+// read is committed as the reading goes on.
+type MemberOptions struct {
+	Group     string `json:"group"`
+	Topic     string `json:"topic"`
+	SessionMs int    `json:"session_ms"`
+	// Count ends the reading after so many records, which are all committed; 0 reads until told to stop.
+	Count int `json:"count"`
+	// Die ends it then like a crash: nothing is committed any more, and the group is not told.
+	Die bool `json:"die,omitempty"`
+	// OnRecord, if set, is told how many records were read so far.
+	OnRecord func(int) `json:"-"`
+}
+
 // Client is what every client can do.
 type Client interface {
 	Name() string
@@ -97,6 +111,12 @@ type Client interface {
 // Acks of records that never succeeded have Err set.
 type Streamer interface {
 	Stream(ctx context.Context, opts StreamOptions, stop <-chan struct{}) ([]Ack, error)
+}
+
+// GroupMember is a client that reads as a member of a group, until it has read enough or is told to stop. A nil stop is never
+// closed.
+type GroupMember interface {
+	ReadInGroup(ctx context.Context, opts MemberOptions, stop <-chan struct{}) ([]Record, error)
 }
 
 // OffsetLister is a client that can ask for offsets by time, with the special values above. The timestamp is -1 where the

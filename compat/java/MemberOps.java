@@ -1,0 +1,71 @@
+import com.fasterxml.jackson.databind.JsonNode;
+import com.fasterxml.jackson.databind.node.ArrayNode;
+import java.time.Duration;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.Properties;
+import org.apache.kafka.clients.consumer.CloseOptions;
+import org.apache.kafka.clients.consumer.CommitFailedException;
+import org.apache.kafka.clients.consumer.ConsumerRecord;
+import org.apache.kafka.clients.consumer.KafkaConsumer;
+import org.apache.kafka.clients.consumer.OffsetAndMetadata;
+import org.apache.kafka.common.TopicPartition;
+import org.apache.kafka.common.errors.RebalanceInProgressException;
+import org.apache.kafka.common.errors.RetriableException;
+import org.apache.kafka.common.serialization.ByteArrayDeserializer;
+
+/** The Java consumer as a member of a group; what it has read is committed after each poll. */
+final class MemberOps {
+    private MemberOps() { }
+
+    private static KafkaConsumer<byte[], byte[]> connect(Driver.Call call) {
+        Properties p = new Properties();
+        p.put("bootstrap.servers", call.text("bootstrap"));
+        p.put("group.id", call.text("group"));
+        p.put("enable.auto.commit", "false");
+        p.put("auto.offset.reset", "earliest");
+        p.put("session.timeout.ms", call.number("session_ms", 0));
+        p.put("heartbeat.interval.ms", call.number("session_ms", 0) / 10);
+        p.put("reconnect.backoff.max.ms", 200);
+        return new KafkaConsumer<>(p, new ByteArrayDeserializer(), new ByteArrayDeserializer());
+    }
+
+    static JsonNode member(Driver.Call call) throws Exception {
+        ArrayNode records = Driver.JSON.createArrayNode();
+        int count = call.number("count", 0);
+        KafkaConsumer<byte[], byte[]> consumer = connect(call);
+        CloseOptions close = CloseOptions.timeout(Duration.ofSeconds(10));
+        try {
+            consumer.subscribe(List.of(call.text("topic")));
+            while (count > 0 ? records.size() < count : !call.stopped().get()) {
+                Map<TopicPartition, OffsetAndMetadata> read = new HashMap<>();
+                for (ConsumerRecord<byte[], byte[]> r : consumer.poll(Duration.ofMillis(200))) {
+                    if (count == 0 || records.size() < count) {
+                        records.add(ConsumerOps.json(r));
+                        read.put(new TopicPartition(r.topic(), r.partition()), new OffsetAndMetadata(r.offset() + 1));
+                    }
+                }
+                if (!read.isEmpty()) {
+                    commit(consumer, read);
+                    call.progress(records.size());
+                }
+            }
+            if (call.args().path("die").asBoolean()) {
+                close = close.withGroupMembershipOperation(CloseOptions.GroupMembershipOperation.REMAIN_IN_GROUP);
+            }
+        } finally {
+            consumer.close(close);
+        }
+        return records;
+    }
+
+    /** A commit that fails is made good by the next: it is of later offsets, or the partitions are another's by then. */
+    private static void commit(KafkaConsumer<byte[], byte[]> consumer, Map<TopicPartition, OffsetAndMetadata> read) {
+        try {
+            consumer.commitSync(read);
+        } catch (CommitFailedException | RebalanceInProgressException | RetriableException e) {
+            System.err.println("a commit failed: " + e);
+        }
+    }
+}

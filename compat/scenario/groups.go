@@ -1,0 +1,294 @@
+package scenario
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"sync/atomic"
+
+	"ottla/compat/franz"
+	"ottla/compat/suite"
+)
+
+// sessionMs is the shortest session that a group allows.
+const sessionMs = 6000
+
+func groups() []Scenario {
+	return []Scenario{
+		{"group-resume", "each member goes on where the one before has committed; another group reads everything", everyone, groupResume},
+		{"group-shares", "two members share the partitions, each of which has one owner; one leaves and the other has all", Streaming, groupShares},
+		{"group-death", "a member dies: the other takes over from what was committed", Streaming, groupDeath},
+		{"group-replay", "committed offsets are set back to the start, and to a time: a member reads from there", everyone, groupReplay},
+	}
+}
+
+// member is a member of a group under way.
+type member struct {
+	read atomic.Int64
+	stop chan struct{}
+	done chan error
+	all  []suite.Record
+}
+
+func startMember(ctx context.Context, c suite.GroupMember, o suite.MemberOptions) *member {
+	m := &member{stop: make(chan struct{}), done: make(chan error, 1)}
+	o.SessionMs = sessionMs
+	o.OnRecord = func(n int) { m.read.Store(int64(n)) }
+	go func() {
+		var err error
+		m.all, err = c.ReadInGroup(ctx, o, m.stop)
+		m.done <- err
+	}()
+	return m
+}
+
+// end stops a member and gives what it has read.
+func (m *member) end() ([]suite.Record, error) {
+	close(m.stop)
+	err := <-m.done
+	return m.all, err
+}
+
+// InGroup reads a number of records as a member of a group, which then leaves.
+func (t *T) InGroup(group, topic string, count int) []suite.Record {
+	t.Helper()
+	records, err := as[suite.GroupMember](t).ReadInGroup(t.Ctx, suite.MemberOptions{Group: group, Topic: topic, Count: count, SessionMs: sessionMs}, nil)
+	t.Must(err, "read in group "+group)
+	if len(records) != count {
+		t.Fatalf("read %d records in group %s, want %d", len(records), group, count)
+	}
+	return records
+}
+
+// fill writes n records to each partition, from the first-th on, one second apart.
+func (t *T) fill(topic string, partitions, first, n int) {
+	t.Helper()
+	var records []suite.Record
+	for i := first; i < first+n; i++ {
+		for p := range partitions {
+			records = append(records, suite.Record{Partition: int32(p), Value: fmt.Appendf(nil, "%d-%d", p, i), Timestamp: fillBase + int64(i)*1000})
+		}
+	}
+	t.produceBy(t.Ref, suite.ProduceOptions{Topic: topic, LingerMs: 5}, records)
+}
+
+const fillBase = int64(1_700_000_000_000)
+
+// eachOnce checks that records are those of fill, from from[p] up to end in each partition, in order and each once.
+func (t *T) eachOnce(what string, records []suite.Record, from map[int32]int64, partitions int, end int64) {
+	t.Helper()
+	next := map[int32]int64{}
+	maps.Copy(next, from)
+	for i, r := range records {
+		if r.Offset != next[r.Partition] || string(r.Value) != fmt.Sprintf("%d-%d", r.Partition, r.Offset) {
+			t.Fatalf("%s: record %d is offset %d of partition %d (%s), want offset %d", what, i, r.Offset, r.Partition, r.Value, next[r.Partition])
+		}
+		next[r.Partition]++
+	}
+	for p := range int32(partitions) {
+		if next[p] != end {
+			t.Fatalf("%s: partition %d was read up to %d, want %d", what, p, next[p], end)
+		}
+	}
+}
+
+// committed waits until a group has committed so much in every partition.
+func (t *T) committed(group, topic string, partitions int, want int64) {
+	t.Helper()
+	t.Must(suite.Eventually(t.Ctx, func() error {
+		got, err := t.Ref.Committed(t.Ctx, group, topic)
+		for p := range int32(partitions) {
+			if err == nil && got[p] != want {
+				err = fmt.Errorf("partition %d: %d is committed, want %d", p, got[p], want)
+			}
+		}
+		return err
+	}), "offsets of group "+group)
+}
+
+// assigned waits until a group is Stable with so many members, of which each has partitions, and every partition one of them.
+func (t *T) assigned(group, topic string, members, partitions int) {
+	t.Helper()
+	t.Must(suite.Eventually(t.Ctx, func() error {
+		state, owners, err := t.Ref.Assignment(t.Ctx, group, topic)
+		if err != nil {
+			return err
+		}
+		var all []int32
+		for id, owned := range owners {
+			if len(owned) == 0 {
+				return fmt.Errorf("member %s has no partition", id)
+			}
+			all = append(all, owned...)
+		}
+		slices.Sort(all)
+		if state != "Stable" || len(owners) != members || len(all) != partitions || len(slices.Compact(all)) != partitions {
+			return fmt.Errorf("the group is %s with %v", state, owners)
+		}
+		return nil
+	}), "members of group "+group)
+}
+
+// reach waits until members have read so many records together.
+func (t *T) reach(want int, members ...*member) {
+	t.Helper()
+	t.Must(suite.Eventually(t.Ctx, func() error {
+		read := 0
+		for _, m := range members {
+			read += int(m.read.Load())
+			select {
+			case err := <-m.done:
+				m.done <- err
+				return fmt.Errorf("a member ended: %w", err)
+			default:
+			}
+		}
+		if read < want {
+			return fmt.Errorf("%d of %d records were read", read, want)
+		}
+		return nil
+	}), "reading")
+}
+
+func groupResume(t *T) {
+	const partitions = 3
+	topic := t.Topic("", partitions, "retention.ms=-1")
+	t.fill(topic, partitions, 0, 30)
+	first := t.InGroup(topic+"-a", topic, 40)
+	second := t.InGroup(topic+"-a", topic, 50)
+	t.eachOnce("two members", append(first, second...), nil, partitions, 30)
+	t.committed(topic+"-a", topic, partitions, 30)
+	t.eachOnce("another group", t.InGroup(topic+"-b", topic, 90), nil, partitions, 30)
+	t.fill(topic, partitions, 30, 10)
+	t.eachOnce("what came later", t.InGroup(topic+"-b", topic, 30), map[int32]int64{0: 30, 1: 30, 2: 30}, partitions, 40)
+	t.committed(topic+"-a", topic, partitions, 30)
+}
+
+func groupShares(t *T) {
+	const partitions = 4
+	topic := t.Topic("", partitions, "retention.ms=-1")
+	c, o := as[suite.GroupMember](t), suite.MemberOptions{Group: topic, Topic: topic}
+	first, second := startMember(t.Ctx, c, o), startMember(t.Ctx, c, o)
+	t.assigned(topic, topic, 2, partitions)
+	t.fill(topic, partitions, 0, 50)
+	t.reach(partitions*50, first, second)
+	left, err := second.end()
+	t.Must(err, "the second member")
+	t.assigned(topic, topic, 1, partitions)
+	t.fill(topic, partitions, 50, 50)
+	t.reach(partitions*100-len(left), first)
+	stayed, err := first.end()
+	t.Must(err, "the first member")
+	owners := map[int32]string{}
+	for name, records := range map[string][]suite.Record{"the first": stayed, "the second": left} {
+		if len(records) == 0 {
+			t.Fatalf("%s member has read nothing", name)
+		}
+		for _, r := range records {
+			if owner := owners[r.Partition]; r.Offset < 50 && owner != "" && owner != name {
+				t.Fatalf("both members have read partition %d", r.Partition)
+			} else if r.Offset < 50 {
+				owners[r.Partition] = name
+			}
+		}
+	}
+	t.eachOnce("both members", append(left, stayed...), nil, partitions, 100)
+	t.committed(topic, topic, partitions, 100)
+}
+
+func groupDeath(t *T) {
+	const partitions = 4
+	topic := t.Topic("", partitions, "retention.ms=-1")
+	c := as[suite.GroupMember](t)
+	t.fill(topic, partitions, 0, 25)
+	dead, err := c.ReadInGroup(t.Ctx, suite.MemberOptions{Group: topic, Topic: topic, Count: partitions * 25, Die: true, SessionMs: sessionMs}, nil)
+	t.Must(err, "the member that dies")
+	t.eachOnce("the member that dies", dead, nil, partitions, 25)
+	if state, members, err := t.Ref.Assignment(t.Ctx, topic, topic); err != nil || state != "Stable" || len(members) != 1 {
+		t.Fatalf("after a death that nobody was told of, the group is %s with %v (%v)", state, members, err)
+	}
+	committed, err := t.Ref.Committed(t.Ctx, topic, topic)
+	t.Must(err, "what the dead has committed")
+	heir := startMember(t.Ctx, c, suite.MemberOptions{Group: topic, Topic: topic})
+	t.fill(topic, partitions, 25, 25)
+	missing := partitions * 50
+	for p := range int32(partitions) {
+		if committed[p] < 0 || committed[p] > 25 {
+			t.Fatalf("the dead has committed %v", committed)
+		}
+		missing -= int(committed[p])
+	}
+	t.reach(missing, heir)
+	records, err := heir.end()
+	t.Must(err, "the heir")
+	t.eachOnce("the heir", records, committed, partitions, 50)
+	t.committed(topic, topic, partitions, 50)
+}
+
+func groupReplay(t *T) {
+	const partitions = 2
+	topic := t.Topic("", partitions, "retention.ms=-1")
+	t.fill(topic, partitions, 0, 20)
+	t.eachOnce("the first time", t.InGroup(topic, topic, 40), nil, partitions, 20)
+	t.commitAs(topic, topic, map[int32]int64{0: 0, 1: 0})
+	t.eachOnce("from the start again", t.InGroup(topic, topic, 40), nil, partitions, 20)
+	byTime := map[int32]int64{}
+	for p := range int32(partitions) {
+		offset, _, err := t.Ref.ListOffset(t.Ctx, topic, p, fillBase+12_500)
+		t.Must(err, "list offsets by time")
+		byTime[p] = offset
+	}
+	t.commitAs(topic, topic, byTime)
+	t.eachOnce("from a time on", t.InGroup(topic, topic, 14), map[int32]int64{0: 13, 1: 13}, partitions, 20)
+	t.committed(topic, topic, partitions, 20)
+}
+
+// commitAs sets a group's offsets once its last member has left.
+func (t *T) commitAs(group, topic string, offsets map[int32]int64) {
+	t.Helper()
+	t.Must(suite.Eventually(t.Ctx, func() error { return t.Ref.Commit(t.Ctx, group, topic, offsets) }), "set offsets of group "+group)
+}
+
+// groupFlow is a member that reads along while the node restarts.
+type groupFlow struct {
+	*member
+	topic string
+	last  int64 // the latest offset that was seen committed
+	moved error // it was seen to move back
+}
+
+// watch looks at what is committed: it must never move back.
+func (f *groupFlow) watch(ctx context.Context, ref *franz.Client) error {
+	committed, err := ref.Committed(ctx, f.topic, f.topic)
+	if err != nil || f.moved != nil {
+		return errors.Join(err, f.moved)
+	}
+	at, known := committed[0]
+	if !known && f.last > 0 || known && at < f.last {
+		f.moved = fmt.Errorf("what was committed moved back: offset %d, and then %d (%v)", f.last, at, known)
+	}
+	f.last = max(f.last, at)
+	return f.moved
+}
+
+// judge checks what a member has read over a restart: from each rewind on every record in order, none left out, and no rewind
+// behind what was seen committed before the node went down.
+func (f *groupFlow) judge(records []suite.Record, before, end int64) error {
+	next := int64(0)
+	for i, r := range records {
+		if r.Offset > next || r.Offset < next && r.Offset < before {
+			return fmt.Errorf("record %d has offset %d after %d, and %d was committed", i, r.Offset, next-1, before)
+		}
+		if string(r.Value) != strconv.FormatInt(r.Offset, 10) {
+			return fmt.Errorf("offset %d holds %q", r.Offset, r.Value)
+		}
+		next = r.Offset + 1
+	}
+	if next != end {
+		return fmt.Errorf("read up to %d, the log ends at %d", next, end)
+	}
+	return nil
+}
