@@ -67,7 +67,7 @@ case "${1:-}" in
     ;;
   crash)
     "$here/install.sh"
-    run_tests 'Test(Crash|CrashLarge|Measure)' 10m
+    run_tests 'Test(Crash|CrashLarge|CrashGroups|Measure)' 10m
     ;;
   measure)
     "$here/install.sh"
