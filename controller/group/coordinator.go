@@ -107,7 +107,7 @@ func (c *Coordinator) Resign() {
 	}
 }
 
-// Handle implements machine.Machine: request is a Request or a TopicsDeleted.
+// Handle implements machine.Machine: request is a Request, a TopicsDeleted or a Survey.
 func (c *Coordinator) Handle(turn machine.Turn, request any) (machine.Result, error) {
 	d := &decision{now: turn.Now}
 	switch request := request.(type) {
@@ -124,6 +124,8 @@ func (c *Coordinator) Handle(turn machine.Turn, request any) (machine.Result, er
 		result := d.result(nil)
 		result.Divisible = true
 		return result, nil
+	case Survey:
+		return machine.Result{Reply: c.survey(request)}, nil
 	default:
 		return machine.Result{}, protocol.Errorf(protocol.InvalidRequest, "the group coordinator does not know %T", request)
 	}

@@ -21,6 +21,8 @@ type Request struct {
 	// Unsupported marks an ApiVersions request of a version that is not served,
 	// to be answered by a version 0 response (KIP-511).
 	Unsupported bool
+	// FromFollower is set by the handler of a Fetch, for the counters.
+	FromFollower bool
 
 	// The rest belongs to the connection; mu of Conn guards it.
 	next    *Request
@@ -104,6 +106,7 @@ func (c *Conn) enqueue(r *Request) {
 // done makes the reply ready and wakes whom it concerns.
 func (r *Request) done() {
 	c := r.Conn
+	c.server.requests.count(r, c.server.options.Now())
 	c.mu.Lock()
 	if r.ready {
 		c.mu.Unlock()

@@ -28,11 +28,12 @@ func (f HandlerFunc) Handle(req *Request) { f(req) }
 
 // Server runs the connections of a node's listeners.
 type Server struct {
-	options Options
-	handler Handler
-	closing chan struct{} // closed by Close
-	nextID  atomic.Int64
-	running sync.WaitGroup // connections and accept loops
+	options  Options
+	handler  Handler
+	closing  chan struct{} // closed by Close
+	nextID   atomic.Int64
+	requests requestTable
+	running  sync.WaitGroup // connections and accept loops
 
 	mu        sync.Mutex
 	closed    bool

@@ -30,6 +30,7 @@ func (m *Manager) Fetch(now time.Time, req FetchRequest, done func([]FetchResult
 		if !enough && req.MaxWait > 0 {
 			m.polling.Add(-1)
 		}
+		p.count(results)
 		done(results)
 		return func() {}
 	}
@@ -289,5 +290,6 @@ func (p *poll) finish() {
 	}
 	p.manager.polling.Add(-1)
 	results, _ := p.readAll()
+	p.count(results)
 	p.done(results)
 }

@@ -80,6 +80,7 @@ type Manager struct {
 	closed    bool
 	stripes   [64]sync.Mutex
 
+	traffic topicTraffic
 	timers  timers
 	polling atomic.Int64 // fetches that wait
 
@@ -259,6 +260,7 @@ func (m *Manager) Remove(now time.Time, tp protocol.TopicPartition, deleteLog bo
 	m.failed.Delete(tp)
 	if value, found := m.replicas.LoadAndDelete(tp); found {
 		r := value.(*Replica)
+		m.traffic.leave(tp.Topic)
 		r.appendMu.Lock()
 		s := r.leave(m.absent(tp))
 		r.appendMu.Unlock()

@@ -20,6 +20,7 @@ type Replica struct {
 	manager *Manager
 	tp      protocol.TopicPartition
 	log     *log.Log
+	traffic *Traffic // of the topic
 
 	appendMu sync.Mutex
 	options  log.Options  // guarded by appendMu; readers use published
@@ -45,7 +46,7 @@ type Replica struct {
 }
 
 func newReplica(m *Manager, tp protocol.TopicPartition, l *log.Log, checkpoint protocol.Offset) *Replica {
-	r := &Replica{manager: m, tp: tp, log: l, options: l.Options(), checkpointed: checkpoint}
+	r := &Replica{manager: m, tp: tp, log: l, traffic: m.traffic.of(tp.Topic), options: l.Options(), checkpointed: checkpoint}
 	options := r.options
 	r.published.Store(&options)
 	r.core = partition.New(r.coreOptions(), checkpoint, r.ends())

@@ -35,7 +35,8 @@ func fetch(c *call, req *kmsg.FetchRequest) {
 	}}
 	f.request.MaxBytes = int(min(req.MaxBytes, c.Config.Int("fetch.max.bytes")))
 	f.request.MinBytes = min(int(req.MinBytes), f.request.MaxBytes)
-	f.sort(image, session.IsFollower(req))
+	c.request.FromFollower = session.IsFollower(req)
+	f.sort(image, c.request.FromFollower)
 	if len(f.request.Partitions) == 0 {
 		f.answer(nil)
 		return

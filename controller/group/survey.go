@@ -1,0 +1,71 @@
+package group
+
+import (
+	"maps"
+	"slices"
+
+	"ottla/protocol"
+)
+
+// Survey asks what the metrics show of the groups of one partition. It is decided
+// like a request, so what it tells is committed; it changes nothing. The reply is a
+// *Surveyed.
+type Survey struct {
+	// MaxOffsets bounds the answer: of a coordinator with more committed offsets
+	// none are told.
+	MaxOffsets int
+}
+
+// Surveyed answers a Survey.
+type Surveyed struct {
+	Groups []SurveyedGroup // by name
+	// TooMany says that there are more committed offsets than were asked for; those
+	// of Groups are left out.
+	TooMany bool
+}
+
+// SurveyedGroup is one group.
+type SurveyedGroup struct {
+	Name, State string
+	Members     int
+	Offsets     []SurveyedOffset // by topic and partition
+}
+
+// SurveyedOffset is the offset that a group has committed for a partition.
+type SurveyedOffset struct {
+	Partition protocol.TopicPartition
+	Offset    protocol.Offset
+}
+
+func (c *Coordinator) survey(asked Survey) *Surveyed {
+	count := 0
+	for _, topics := range c.offsets {
+		for _, partitions := range topics {
+			count += len(partitions)
+		}
+	}
+	reply := &Surveyed{TooMany: count > asked.MaxOffsets}
+	for _, id := range slices.Sorted(maps.Keys(c.groups)) {
+		surveyed := c.groups[id].survey()
+		if !reply.TooMany {
+			c.offsets.each(id, func(topic string, partition int32, o committedOffset) {
+				tp := protocol.TopicPartition{Topic: topic, Partition: partition}
+				surveyed.Offsets = append(surveyed.Offsets, SurveyedOffset{tp, o.offset})
+			})
+		}
+		reply.Groups = append(reply.Groups, surveyed)
+	}
+	return reply
+}
+
+func (g *group) survey() SurveyedGroup {
+	return SurveyedGroup{Name: g.id, State: g.list().GroupState, Members: g.members()}
+}
+
+// members counts those that the group has, of whatever kind.
+func (g *group) members() int {
+	if g.classic == nil {
+		return 0
+	}
+	return len(g.classic.members)
+}
