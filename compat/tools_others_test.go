@@ -226,6 +226,10 @@ var nodeAPIs = map[string]string{
 	"CreateTopics": "2 to 7", "DeleteTopics": "1 to 6", "DeleteRecords": "0 to 2", "InitProducerId": "0 to 5",
 	"OffsetForLeaderEpoch": "2 to 4", "DescribeConfigs": "1 to 4", "CreatePartitions": "0 to 3", "DescribeCluster": "0 to 2",
 	"DescribeTopicPartitions": "0",
+	"IncrementalAlterConfigs": "0 to 1", "AlterConfigs": "0 to 2", "ListConfigResources": "0 to 1", "DescribeLogDirs": "1 to 5",
+	"DescribeQuorum": "0 to 2", "DescribeProducers": "0", "ElectLeaders": "0 to 2", "AlterPartitionReassignments": "0 to 1",
+	"ListPartitionReassignments": "0", "UpdateFeatures": "0 to 2", "UnregisterBroker": "0",
+	"DescribeUserScramCredentials": "0", "DescribeClientQuotas": "0 to 1", "DescribeAcls": "1 to 3",
 }
 
 func brokerAPIVersions(t *toolT) {
