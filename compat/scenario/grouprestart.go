@@ -78,24 +78,14 @@ func (r Restart) groups(on Restarting) {
 
 // reach waits until a member has read so many records and committed so far, and watches.
 func (f *groupFlow) reach(on Restarting, read int, committed int64) error {
-	return suite.Eventually(on.Ctx, func() error {
-		if f.moved != nil {
-			return nil // told at the end
-		}
-		select {
-		case err := <-f.done:
-			f.done <- err
-			return fmt.Errorf("the member ended after %d records: %w", f.read.Load(), err)
-		default:
-		}
-		if err := f.watch(on.Ctx, on.Ref); err != nil {
-			return err
-		}
-		if int(f.read.Load()) < read || f.last < committed {
-			return fmt.Errorf("%d records read and %d committed", f.read.Load(), f.last)
-		}
-		return nil
+	err := waitFor(on.Ctx, func() (bool, error) {
+		_ = f.watch(on.Ctx, on.Ref) // what it finds it keeps; the node may be slow to come up
+		return int(f.read.Load()) >= read && f.last >= committed, errors.Join(f.moved, f.alive())
 	})
+	if err != nil {
+		return fmt.Errorf("%d of %d records read, %d of %d committed: %w", f.read.Load(), read, f.last, committed, err)
+	}
+	return nil
 }
 
 // watchUntilDown looks at what is committed until the node is gone, and then tells the last that was seen by topic.
@@ -124,9 +114,6 @@ func (r Restart) watchUntilDown(on Restarting, flows []*groupFlow) func() map[st
 
 // finish waits until the member has committed the end of the log, stops it and judges it.
 func (f *groupFlow) finish(on Restarting, before int64) error {
-	if f.moved != nil {
-		return f.moved
-	}
 	end, _, err := on.Ref.ListOffset(on.Ctx, f.topic, 0, suite.Latest)
 	if err != nil {
 		return err
@@ -138,5 +125,5 @@ func (f *groupFlow) finish(on Restarting, before int64) error {
 	if err != nil {
 		return fmt.Errorf("the member: %w", err)
 	}
-	return errors.Join(f.moved, f.judge(records, before, end))
+	return f.judge(records, before, end)
 }

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"sync/atomic"
+	"time"
 
 	"ottla/compat/franz"
 	"ottla/compat/suite"
@@ -135,22 +136,44 @@ func (t *T) assigned(group, topic string, members, partitions int) {
 // reach waits until members have read so many records together.
 func (t *T) reach(want int, members ...*member) {
 	t.Helper()
-	t.Must(suite.Eventually(t.Ctx, func() error {
-		read := 0
+	read := 0
+	t.Must(waitFor(t.Ctx, func() (bool, error) {
+		read = 0
 		for _, m := range members {
 			read += int(m.read.Load())
-			select {
-			case err := <-m.done:
-				m.done <- err
-				return fmt.Errorf("a member ended: %w", err)
-			default:
+			if err := m.alive(); err != nil {
+				return false, err
 			}
 		}
-		if read < want {
-			return fmt.Errorf("%d of %d records were read", read, want)
-		}
+		return read >= want, nil
+	}), fmt.Sprintf("reading %d records (%d were read)", want, read))
+}
+
+// alive gives an error if a member has ended.
+func (m *member) alive() error {
+	select {
+	case err := <-m.done:
+		m.done <- err
+		return fmt.Errorf("a member ended after %d records: %w", m.read.Load(), err)
+	default:
 		return nil
-	}), "reading")
+	}
+}
+
+// waitFor asks again until the answer is yes or an error.
+func waitFor(ctx context.Context, ask func() (bool, error)) error {
+	ticker := time.NewTicker(20 * time.Millisecond)
+	defer ticker.Stop()
+	for {
+		if yes, err := ask(); yes || err != nil {
+			return err
+		}
+		select {
+		case <-ticker.C:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
 }
 
 func groupResume(t *T) {
