@@ -19,4 +19,12 @@ var ownRows = []Row{
 		Name: "ottla.open.files.max", Type: Int, Default: "1024", Allowed: atLeast(16), Support: Acted,
 		Doc: "How many files of logs are kept open at once.",
 	},
+	{
+		Name: "ottla.metrics.listener", Type: String, Default: "", Support: Acted,
+		Doc: "The host:port on which metrics for Prometheus, /healthz and /readyz are served; empty: nowhere. The host may be empty, for all addresses.",
+	},
+	{
+		Name: "ottla.metrics.partitions.max", Type: Int, Default: "2000", Allowed: atLeast(0), Support: Acted,
+		Doc: "Beyond how many partitions on this node, and beyond how many committed offsets of groups that it coordinates, the metrics have no series of single partitions.",
+	},
 }

@@ -20,6 +20,7 @@ import (
 
 	"ottla/cmd/ottla/internal/api"
 	"ottla/cmd/ottla/internal/broker"
+	"ottla/cmd/ottla/internal/metrics"
 	"ottla/controller/config"
 	"ottla/protocol"
 	"ottla/protocol/client"
@@ -48,6 +49,10 @@ func Run(ctx context.Context, node *config.BrokerConfig, logger *slog.Logger, le
 		return err
 	}
 	defer sockets.close()
+	if err := r.openMetrics(node); err != nil {
+		return err
+	}
+	defer r.closeMetrics()
 	if r.perIP, err = addresses(node.MaxConnectionsPerIP); err != nil {
 		return err
 	}
@@ -87,7 +92,8 @@ type runner struct {
 	perIP                map[string]int                      // max.connections.per.ip.overrides
 	effective            atomic.Pointer[config.BrokerConfig] // with the run-time settings
 	limiting             sync.Mutex
-	controller           *client.Client // to the active controller: here, this process
+	controller           *client.Client  // to the active controller: here, this process
+	metrics              *metrics.Server // nil: nobody is served any
 
 	pumps      sync.WaitGroup
 	tasks      sync.WaitGroup
@@ -106,6 +112,7 @@ func (r *runner) open(ctx context.Context, node *config.BrokerConfig, sockets so
 	r.controllers = server.New(r.node.Handler(), r.serverOptions(node, protocol.OnController))
 	r.brokers = server.New(r.node.Handler(), r.serverOptions(node, protocol.OnBroker))
 	r.limit() // by what was set at run time, before this start
+	r.showMetrics()
 	r.controller = client.New(r.dialController(node), client.Options{
 		ClientID: "node-" + strconv.Itoa(int(node.NodeID)), RequestTimeout: millis(int64(node.Int("request.timeout.ms"))),
 		Random: SecureRandom, Logger: r.logger,
@@ -166,6 +173,7 @@ func (r *runner) stop(clean bool) error {
 	if err := r.controllers.Close(ctx); err != nil {
 		r.logger.Warn("connections of the controller were cut", "error", err)
 	}
+	r.closeMetrics()
 	r.tasks.Wait()
 	failures = append(failures, r.node.Stop(time.Now(), clean))
 	return errors.Join(failures...)

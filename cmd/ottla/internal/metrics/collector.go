@@ -1,0 +1,113 @@
+package metrics
+
+import (
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"ottla/cmd/ottla/internal/broker"
+	"ottla/controller/config"
+	"ottla/controller/metadata"
+	"ottla/controller/quorum"
+	"ottla/controller/shard"
+	"ottla/protocol"
+	"ottla/protocol/compress"
+	"ottla/protocol/server"
+	"ottla/storage/replica"
+	"ottla/storage/store"
+)
+
+// Source is what a node shows. All of it is safe to use at any time from anywhere.
+type Source struct {
+	NodeID   protocol.NodeID
+	Config   *config.BrokerConfig
+	Replicas *replica.Manager
+	Store    *store.Store
+	Groups   *shard.Manager
+	Pool     *compress.Pool
+	Image    func() *metadata.Image
+	Quorum   func() quorum.Status
+	State    func() broker.State
+	// Servers are those of brokers and of controllers; nil: they are not there yet.
+	Servers func() []*server.Server
+
+	// PartitionsMax is ottla.metrics.partitions.max.
+	PartitionsMax int
+	// Patience is how long a scrape waits for the coordinators of groups.
+	Patience time.Duration
+	Now      func() time.Time // nil: time.Now
+}
+
+// Collector makes the series of a node, anew at each scrape. It implements
+// prometheus.Collector.
+type Collector struct {
+	source Source
+
+	mu          sync.Mutex // one scrape at a time; guards what follows
+	percentiles percentiles
+	firsts      firsts
+	controller  controllerView
+}
+
+// NewCollector makes the Collector of a node.
+func NewCollector(source Source) *Collector {
+	if source.Now == nil {
+		source.Now = time.Now
+	}
+	return &Collector{source: source, percentiles: percentiles{windows: map[string]*window{}}}
+}
+
+// Describe implements prometheus.Collector. It sends nothing: which series there
+// are is known only when they are made.
+func (c *Collector) Describe(chan<- *prometheus.Desc) {}
+
+var (
+	partitionSeries = gauge("ottla_metrics_partition_series",
+		"Whether there are series of single partitions: of the partitions on this node, and of the offsets that groups have committed. "+
+			"They are switched off beyond ottla.metrics.partitions.max of either; sums remain.", "of")
+	brokerState = gauge("kafka_server_kafkaserver_brokerstate", "1 starting, 2 recovering or fenced, 3 running, 6 pending controlled shutdown, 7 shutting down.")
+)
+
+// Collect implements prometheus.Collector.
+func (c *Collector) Collect(to chan<- prometheus.Metric) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	p := page(to)
+	now := c.source.Now()
+	image := c.source.Image()
+	local := c.source.Replicas.DescribeAll()
+	p.put(brokerState, kafkaState(c.source.State()))
+	c.collectNetwork(p, now)
+	c.collectTraffic(p)
+	c.collectReplicas(p, local)
+	c.collectDirectories(p)
+	c.collectController(p, image)
+	c.collectQuorum(p)
+	c.collectCluster(p, image)
+	detailed := len(local) <= c.source.PartitionsMax
+	p.put(partitionSeries, flag(detailed), "partitions")
+	if detailed {
+		collectPartitions(p, local)
+	}
+	c.collectGroups(p, now, local)
+	collectDisk(p)
+}
+
+// kafkaState gives a state of the broker as org.apache.kafka.metadata.BrokerState.
+func kafkaState(state broker.State) float64 {
+	switch state {
+	case broker.Starting:
+		return 1
+	case broker.Fenced:
+		return 2
+	case broker.Running:
+		return 3
+	case broker.ShuttingDown:
+		return 6
+	}
+	return 7
+}
+
+func number[N ~int32 | ~int16 | ~int64 | ~int](n N) string { return strconv.FormatInt(int64(n), 10) }
