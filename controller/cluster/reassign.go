@@ -59,7 +59,7 @@ func (c *Controller) reassign(propose proposing, name string, asked *kmsg.AlterP
 	var err *protocol.Error
 	if asked.Replicas == nil {
 		err = proposed.revert()
-	} else if err = c.checkReplicas(asked.Partition, nodeIDs(asked.Replicas), -1); err == nil {
+	} else if err = c.checkAssignment(nodeIDs(asked.Replicas), -1); err == nil {
 		err = proposed.assign(nodeIDs(asked.Replicas), otherFactor)
 	}
 	if err != nil {

@@ -153,6 +153,7 @@ func (c *Controller) unregisterBroker(req *kmsg.UnregisterBrokerRequest) machine
 	}
 	gone := schema.NewUnregisterBrokerRecord()
 	gone.BrokerID, gone.BrokerEpoch = id, broker.Epoch
+	response.ErrorMessage = kmsg.StringPtr("") // as Kafka says that all is well
 	result := c.result(response, append(c.cleanUp(id, false), gone)...)
 	result.Divisible = true
 	return result

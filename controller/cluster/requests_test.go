@@ -31,6 +31,7 @@ func TestRequests(t *testing.T) {
 				metadata.MetadataVersionFeature: 33, metadata.ELRVersionFeature: 1, "group.version": 1, "share.version": 2, "streams.version": 1, "transaction.version": 2,
 			})
 			f.c.options.ClusterID = "Q1bSgqqPT4yq1sGFWQ9w7w"
+			f.c.options.KRaftVersion = func() int16 { return 1 }
 			for _, feature := range metadata.AllFeatures() {
 				f.c.options.Features[feature.Name] = Range{0, feature.Max()} // as one that serves all
 			}
@@ -93,6 +94,20 @@ func (s *scripted) run(t *testing.T, d *datadriven.TestData) string {
 		lines = s.remove(d)
 	case "broker":
 		lines = s.broker(d)
+	case "alter":
+		lines = s.alter(d)
+	case "replace":
+		lines = s.replace(d)
+	case "elect":
+		lines = s.elect(d)
+	case "reassign":
+		lines = s.reassign(d)
+	case "reassignments":
+		lines = s.reassignments(d)
+	case "features":
+		lines = s.features(d)
+	case "unregister":
+		lines = s.unregister(d)
 	default:
 		t.Fatalf("%s: unknown command %s", d.Pos, d.Cmd)
 	}

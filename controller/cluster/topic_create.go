@@ -221,9 +221,21 @@ func (c *Controller) manualAssignment(topic *kmsg.CreateTopicsRequestTopic) ([][
 	return partitions, nil
 }
 
-// checkReplicas judges a manual assignment. factor is that of the partitions
-// before, -1 for the first.
+// checkReplicas judges the manual assignment of a new partition: some of its
+// brokers must be active. factor is that of the partitions before, -1 for the first.
 func (c *Controller) checkReplicas(partition int32, replicas []protocol.NodeID, factor int) *protocol.Error {
+	if err := c.checkAssignment(replicas, factor); err != nil {
+		return err
+	}
+	if !slices.ContainsFunc(replicas, c.active) {
+		return protocol.Errorf(protocol.InvalidReplicaAssignment,
+			"All brokers specified in the manual partition assignment for partition %d are fenced or in controlled shutdown.", partition)
+	}
+	return nil
+}
+
+// checkAssignment judges a list of replicas by itself.
+func (c *Controller) checkAssignment(replicas []protocol.NodeID, factor int) *protocol.Error {
 	if len(replicas) == 0 {
 		return protocol.Errorf(protocol.InvalidReplicaAssignment, "The manual partition assignment includes an empty replica list.")
 	}
@@ -243,10 +255,6 @@ func (c *Controller) checkReplicas(partition int32, replicas []protocol.NodeID, 
 		return protocol.Errorf(protocol.InvalidReplicaAssignment,
 			"The manual partition assignment includes a partition with %d replica(s), but this is not consistent with previous partitions, which have %d replica(s).",
 			len(replicas), factor)
-	}
-	if !slices.ContainsFunc(replicas, c.active) {
-		return protocol.Errorf(protocol.InvalidReplicaAssignment,
-			"All brokers specified in the manual partition assignment for partition %d are fenced or in controlled shutdown.", partition)
 	}
 	return nil
 }
