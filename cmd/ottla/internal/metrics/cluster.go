@@ -74,12 +74,12 @@ func (c *Collector) collectController(p page, image *metadata.Image) {
 	c.controller.look(image)
 	var active, fenced, leaving int
 	for b := range image.Brokers() {
-		active += int(flag(!b.Fenced))
-		fenced += int(flag(b.Fenced))
-		leaving += int(flag(b.InControlledShutdown))
+		active += int(oneIf(!b.Fenced))
+		fenced += int(oneIf(b.Fenced))
+		leaving += int(oneIf(b.InControlledShutdown))
 	}
 	applied := image.Provenance()
-	p.put(activeController, flag(status.Leader == c.source.NodeID))
+	p.put(activeController, oneIf(status.Leader == c.source.NodeID))
 	p.put(activeBrokers, float64(active))
 	p.put(fencedBrokers, float64(fenced))
 	p.put(leavingBrokers, float64(leaving))
@@ -115,7 +115,7 @@ func (c *Collector) collectQuorum(p page) {
 func (c *Collector) collectCluster(p page, image *metadata.Image) {
 	active := 0
 	for b := range image.Brokers() {
-		active += int(flag(!b.Fenced))
+		active += int(oneIf(!b.Fenced))
 		if at := b.Endpoint(c.source.Config.InterBrokerListener); at != nil {
 			p.put(brokerInfo, 1, number(b.ID), net.JoinHostPort(at.Host, number(int(at.Port))))
 		}
@@ -136,7 +136,7 @@ func collectTopicPartition(p page, d *replica.Description, h health, labels []st
 	p.put(topicOldest, float64(d.LogStartOffset), labels...)
 	p.put(topicISR, float64(len(d.View.ISR)), labels...)
 	p.put(topicLeader, float64(d.View.Leader), labels...)
-	p.put(topicIsPreferred, flag(slices.Index(d.View.Replicas, d.View.Leader) == 0), labels...)
+	p.put(topicIsPreferred, oneIf(slices.Index(d.View.Replicas, d.View.Leader) == 0), labels...)
 	p.put(topicReplicas, float64(len(d.View.Replicas)), labels...)
-	p.put(topicUnder, flag(h.underReplicated), labels...)
+	p.put(topicUnder, oneIf(h.underReplicated), labels...)
 }

@@ -87,7 +87,7 @@ func (c *Collector) Collect(to chan<- prometheus.Metric) {
 	c.collectQuorum(p)
 	c.collectCluster(p, image)
 	detailed := len(local) <= c.source.PartitionsMax
-	p.put(partitionSeries, flag(detailed), "partitions")
+	p.put(partitionSeries, oneIf(detailed), "partitions")
 	if detailed {
 		collectPartitions(p, local)
 	}

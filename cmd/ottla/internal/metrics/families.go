@@ -62,8 +62,8 @@ func (p page) put(f *family, value float64, labels ...string) {
 	}
 }
 
-// flag is a bool as a value.
-func flag(is bool) float64 {
+// oneIf is a bool as a value.
+func oneIf(is bool) float64 {
 	if is {
 		return 1
 	}

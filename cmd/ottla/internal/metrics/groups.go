@@ -94,7 +94,7 @@ func (c *Collector) collectGroups(p page, now time.Time, local []replica.Descrip
 		p.put(groupOffsets, float64(offsets))
 	}
 	detailed := !tooMany && offsets <= c.source.PartitionsMax
-	p.put(partitionSeries, flag(detailed), "offsets")
+	p.put(partitionSeries, oneIf(detailed), "offsets")
 	if groups <= c.source.PartitionsMax {
 		c.collectLags(p, now, local, answers, detailed)
 	}

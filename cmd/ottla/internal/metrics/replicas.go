@@ -84,11 +84,11 @@ func (c *Collector) collectReplicas(p page, local []replica.Description) {
 	var leaders, offline, lacking, under, at int
 	for i := range local {
 		h := healthOf(local[i].View)
-		leaders += int(flag(h.leads))
-		lacking += int(flag(h.underReplicated))
-		under += int(flag(h.underMin))
-		at += int(flag(h.atMin))
-		offline += int(flag(local[i].View.Role == partition.Offline))
+		leaders += int(oneIf(h.leads))
+		lacking += int(oneIf(h.underReplicated))
+		under += int(oneIf(h.underMin))
+		at += int(oneIf(h.atMin))
+		offline += int(oneIf(local[i].View.Role == partition.Offline))
 	}
 	p.put(partitionCount, float64(len(local)))
 	p.put(leaderCount, float64(leaders))
@@ -104,9 +104,9 @@ func collectPartitions(p page, local []replica.Description) {
 		d := &local[i]
 		h := healthOf(d.View)
 		labels := []string{d.Partition.Topic, number(d.Partition.Partition)}
-		p.put(partitionUnderReplicated, flag(h.underReplicated), labels...)
-		p.put(partitionUnderMinISR, flag(h.underMin), labels...)
-		p.put(partitionAtMinISR, flag(h.atMin), labels...)
+		p.put(partitionUnderReplicated, oneIf(h.underReplicated), labels...)
+		p.put(partitionUnderMinISR, oneIf(h.underMin), labels...)
+		p.put(partitionAtMinISR, oneIf(h.atMin), labels...)
 		replicas, isr := 0, 0
 		if h.leads {
 			replicas, isr = len(d.View.Replicas), len(d.View.ISR)
@@ -126,8 +126,8 @@ func (c *Collector) collectDirectories(p page) {
 	failed := 0
 	for _, directory := range c.source.Store.Directories() {
 		offline := directory.Offline != nil
-		failed += int(flag(offline))
-		p.put(directoryOffline, flag(offline), directory.Path)
+		failed += int(oneIf(offline))
+		p.put(directoryOffline, oneIf(offline), directory.Path)
 	}
 	p.put(directoriesOffline, float64(failed))
 }
