@@ -235,6 +235,6 @@ func isPattern(text string) bool {
 	_, err := regexp.Compile(text)
 	var bad *syntax.Error
 	return !errors.As(err, &bad) || slices.Contains([]syntax.ErrorCode{
-		syntax.ErrInvalidPerlOp, syntax.ErrInvalidEscape, syntax.ErrInvalidRepeatOp, syntax.ErrInvalidCharClass, syntax.ErrInvalidRepeatSize,
+		syntax.ErrInvalidPerlOp, syntax.ErrInvalidEscape, syntax.ErrInvalidRepeatOp, syntax.ErrInvalidCharClass, syntax.ErrInvalidRepeatSize, syntax.ErrInvalidNamedCapture,
 	}, bad.Code)
 }

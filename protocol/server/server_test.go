@@ -809,3 +809,20 @@ func TestConnFields(t *testing.T) {
 	p.send(heartbeat(1, ""))
 	p.expect(1)
 }
+
+// TestSetLimits: other limits count from the next connection on.
+func TestSetLimits(t *testing.T) {
+	s := New(echo, Options{})
+	dial := tcpTo(t, s)
+	first := dial()
+	first.send(heartbeat(1, ""))
+	first.expect(1)
+	s.SetLimits(Limits{MaxConnections: 1})
+	dial().expectEnd()
+	first.send(heartbeat(2, ""))
+	first.expect(2)
+	s.SetLimits(Limits{})
+	second := dial()
+	second.send(heartbeat(1, ""))
+	second.expect(1)
+}
