@@ -49,8 +49,10 @@ func (c *Coordinator) survey(asked Survey) *Surveyed {
 		surveyed := c.groups[id].survey()
 		if !reply.TooMany {
 			c.offsets.each(id, func(topic string, partition int32, o committedOffset) {
-				tp := protocol.TopicPartition{Topic: topic, Partition: partition}
-				surveyed.Offsets = append(surveyed.Offsets, SurveyedOffset{tp, o.offset})
+				if o.offset >= 0 { // what clients take for none is none
+					tp := protocol.TopicPartition{Topic: topic, Partition: partition}
+					surveyed.Offsets = append(surveyed.Offsets, SurveyedOffset{tp, o.offset})
+				}
 			})
 		}
 		reply.Groups = append(reply.Groups, surveyed)

@@ -75,6 +75,9 @@ func (c *Collector) Collect(to chan<- prometheus.Metric) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	p := page(to)
+	// What is committed is asked before where the logs end, as tools do: a group that
+	// keeps up must not look as if it were ahead.
+	answers, unanswered := c.survey(c.source.Now())
 	now := c.source.Now()
 	image := c.source.Image()
 	local := c.source.Replicas.DescribeAll()
@@ -91,7 +94,8 @@ func (c *Collector) Collect(to chan<- prometheus.Metric) {
 	if detailed {
 		collectPartitions(p, local)
 	}
-	c.collectGroups(p, now, local)
+	p.put(groupUnanswered, float64(unanswered))
+	c.collectGroups(p, now, local, answers)
 	collectDisk(p)
 }
 

@@ -68,14 +68,11 @@ func (c *Collector) survey(now time.Time) (answers []*group.Surveyed, unanswered
 	return answers, unanswered
 }
 
-func (c *Collector) collectGroups(p page, now time.Time, local []replica.Description) {
+func (c *Collector) collectGroups(p page, now time.Time, local []replica.Description, answers []*group.Surveyed) {
 	loading, active, failed := c.source.Groups.Counts()
 	p.put(groupPartitions, float64(loading), "loading")
 	p.put(groupPartitions, float64(active), "active")
 	p.put(groupPartitions, float64(failed), "failed")
-	answers, unanswered := c.survey(now)
-	p.put(groupUnanswered, float64(unanswered))
-
 	states := map[string]int{}
 	groups, offsets, tooMany := 0, 0, false
 	for _, answer := range answers {
