@@ -29,5 +29,5 @@
 //
 // Start reading at controller.go; then one file a subject: registration.go,
 // heartbeat.go, change.go, leaders.go, topic_create.go, topic_delete.go,
-// partitions.go, placement.go. testdata/stories tells what happens when.
+// partitions.go, placement.go, configs.go, elections.go, reassign.go, features.go. testdata/stories tells what happens when.
 package cluster

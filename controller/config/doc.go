@@ -8,8 +8,9 @@
 // node. All functions are pure, their results immutable and safe to share.
 //
 // Callers: cmd/ottla (Default, the layers, Broker), node (the getters, and
-// TopicDefaults whenever dynamic broker settings change), api (Describe…,
-// ValidateTopic), controller/cluster (ValidateTopic, TopicDefaults.Topic).
+// TopicDefaults and Effective whenever dynamic broker settings change), api
+// (Describe…, AlterBroker, ValidateDynamic), controller/cluster (Alteration,
+// ValidateTopic, ValidateGroup, ValidateClientMetrics, TopicDefaults.Topic).
 //
 // Invariants, held by tests against what Apache Kafka 4.4.0 said (testdata):
 // names, types, defaults, update modes and synonyms equal Kafka's; values and
@@ -22,8 +23,9 @@
 //
 // Dynamic settings (clusterDefaults, brokerDynamic) are the config records of
 // the broker resources "" and node.id, as the metadata Image holds them.
-// Changing them (IncrementalAlterConfigs) is not here yet; Find, Row.Mode and
-// Row.Type are what it needs.
+// alter.go says what alterations make of them, dynamic.go which are allowed on a
+// broker and how the rest of a node sees them (Effective), group.go has the
+// settings of groups and of subscriptions to clients' metrics.
 //
 // Start reading at row.go, then broker.go (with roles.go and rules.go) and
 // topic.go; the table is in the files table_*.go, one row a key.
