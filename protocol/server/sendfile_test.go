@@ -223,6 +223,9 @@ func TestRegionsAreReleasedHoweverTheConnectionEnds(t *testing.T) {
 			}
 			requests[1].ReplyFetch(fetchOf(file.region(0, size)))
 			<-ended
+			for s.stats("PLAINTEXT").Open.Load() > 0 { // reading has ended; the connection ends with its writer
+				runtime.Gosched()
+			}
 			requests[3].ReplyFetch(fetchOf(file.region(0, size))) // after the end
 			if pinned := file.pinned.Load(); pinned != 0 {
 				t.Errorf("%d regions are still pinned", pinned)
