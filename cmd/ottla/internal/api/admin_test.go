@@ -146,8 +146,12 @@ func TestAlterConfigsRights(t *testing.T) {
 		name string
 		code protocol.ErrorCode
 	}{
-		{ofTopic, "a", protocol.UnknownTopicOrPartition}, {ofTopic, "b", protocol.TopicAuthorizationFailed}, {ofBroker, "1", protocol.ClusterAuthorizationFailed},
-		{ofLogger, "1", protocol.ClusterAuthorizationFailed}, {clientMetricsResource, "m", protocol.ClusterAuthorizationFailed}, {groupResource, "g", protocol.GroupAuthorizationFailed},
+		{ofTopic, "a", protocol.UnknownTopicOrPartition},
+		{ofTopic, "b", protocol.TopicAuthorizationFailed},
+		{ofBroker, "1", protocol.ClusterAuthorizationFailed},
+		{ofLogger, "1", protocol.ClusterAuthorizationFailed},
+		{clientMetricsResource, "m", protocol.ClusterAuthorizationFailed},
+		{groupResource, "g", protocol.GroupAuthorizationFailed},
 	} {
 		if got := ask[*kmsg.IncrementalAlterConfigsResponse](f, increments(1, c.kind, c.name)); protocol.ErrorCode(got.Resources[0].ErrorCode) != c.code {
 			t.Errorf("%v %s: %v", c.kind, c.name, protocol.ErrorCode(got.Resources[0].ErrorCode))
