@@ -11,6 +11,7 @@ import (
 const (
 	maxCountedKey     = 127 // API keys beyond are counted as this one; Kafka's end at 92
 	maxCountedVersion = 31  // versions beyond are counted as this one; Kafka's end at 18
+	maxCountedError   = 158 // error codes beyond are counted as -1; Kafka's end at 133
 	// timeBuckets are those of RequestStats.Times: eight to each power of two of
 	// microseconds, up to 2^31.
 	timeBuckets = 32 * 8
@@ -21,6 +22,7 @@ const (
 type RequestStats struct {
 	Versions [maxCountedVersion + 1]atomic.Int64 // requests answered, by version
 	Closed   atomic.Int64                        // requests answered by ending the connection
+	Errors   [maxCountedError + 2]atomic.Int64   // error codes in replies, from -1 on; see Request.CountError
 	Micros   atomic.Int64                        // time from the last byte of the request to the reply being ready, summed
 	Times    [timeBuckets]atomic.Uint32          // requests by that time; see TimeBucketMillis. Wraps.
 }
@@ -29,7 +31,8 @@ type RequestStats struct {
 // is of fetches by followers.
 type requestTable [maxCountedKey + 2]atomic.Pointer[RequestStats]
 
-func (t *requestTable) count(r *Request, now time.Time) {
+// of gives the counters for a request.
+func (t *requestTable) of(r *Request) *RequestStats {
 	at := max(0, min(int(r.Header.Key), maxCountedKey))
 	if r.FromFollower {
 		at = maxCountedKey + 1
@@ -39,6 +42,30 @@ func (t *requestTable) count(r *Request, now time.Time) {
 		t[at].CompareAndSwap(nil, new(RequestStats))
 		stats = t[at].Load()
 	}
+	return stats
+}
+
+// CountError counts an error code that the reply to the request holds. It is called
+// before the reply is given, for each code, NONE too.
+func (r *Request) CountError(code protocol.ErrorCode) {
+	at := int(code) + 1
+	if at < 0 || at > maxCountedError+1 {
+		at = 0
+	}
+	r.Conn.server.requests.of(r).Errors[at].Add(1)
+}
+
+// EachError calls visit with the codes that there were, and how often.
+func (s *RequestStats) EachError(visit func(code protocol.ErrorCode, count int64)) {
+	for at := range s.Errors {
+		if n := s.Errors[at].Load(); n > 0 {
+			visit(protocol.ErrorCode(at-1), n)
+		}
+	}
+}
+
+func (t *requestTable) count(r *Request, now time.Time) {
+	stats := t.of(r)
 	micros := max(0, now.Sub(r.Received).Microseconds())
 	stats.Versions[max(0, min(int(r.Header.Version), maxCountedVersion))].Add(1)
 	stats.Micros.Add(micros)

@@ -83,6 +83,7 @@ type call struct {
 // reply answers with resp, in the version of the request.
 func (c *call) reply(resp kmsg.Response) {
 	resp.SetVersion(c.version)
+	countErrors(c.request, resp)
 	c.request.Reply(resp)
 	c.answered.Store(true)
 }
@@ -90,6 +91,7 @@ func (c *call) reply(resp kmsg.Response) {
 // replyFetch is reply for the one message that kmsg does not encode.
 func (c *call) replyFetch(resp *wire.FetchResponse) {
 	resp.Version = c.version
+	countFetchErrors(c.request, resp)
 	c.request.ReplyFetch(resp)
 	c.answered.Store(true)
 }

@@ -11,6 +11,7 @@ import (
 
 var (
 	requestsTotal = counter("kafka_network_requestmetrics_requests_total", "Requests answered, by API and version.", "request", "version")
+	requestErrors = counter("kafka_network_requestmetrics_errors_total", "Error codes in replies, NONE too, of each partition where there are several.", "request", "error")
 	requestTimes  = gauge("kafka_network_requestmetrics_totaltimems",
 		"Milliseconds from the last byte of a request to its reply being ready, waiting included: percentiles of the last five to ten minutes.", "request", "quantile")
 	requestCount  = count("kafka_network_requestmetrics_totaltimems", "Requests answered.", "request")
@@ -39,6 +40,7 @@ type requestView struct {
 	times    buckets
 	micros   int64
 	closed   int64
+	errors   map[protocol.ErrorCode]int64
 	count    int64
 }
 
@@ -52,6 +54,7 @@ func (v *requestView) add(stats *server.RequestStats) {
 		v.times[i] += stats.Times[i].Load()
 	}
 	v.micros += stats.Micros.Load()
+	stats.EachError(func(code protocol.ErrorCode, count int64) { v.errors[code] += count })
 	v.closed += stats.Closed.Load()
 }
 
@@ -86,7 +89,7 @@ func (c *Collector) collectRequests(p page, now time.Time, servers []*server.Ser
 	views := map[string]*requestView{}
 	add := func(name string, stats *server.RequestStats) {
 		if views[name] == nil {
-			views[name] = new(requestView)
+			views[name] = &requestView{errors: map[protocol.ErrorCode]int64{}}
 		}
 		views[name].add(stats)
 	}
@@ -107,6 +110,9 @@ func (c *Collector) collectRequests(p page, now time.Time, servers []*server.Ser
 			if n > 0 {
 				p.put(requestsTotal, float64(n), name, number(version))
 			}
+		}
+		for _, code := range sortedKeys(v.errors) {
+			p.put(requestErrors, float64(v.errors[code]), name, code.String())
 		}
 		p.put(requestCount, float64(v.count), name)
 		p.put(requestTime, float64(v.micros)/1000, name)
