@@ -99,6 +99,9 @@ func (a *Applier) Apply(now time.Time, before, after *metadata.Image) {
 	defer a.applying.Unlock()
 	a.image = after
 	changes := metadata.Diff(before, after)
+	if a.Offset() >= 0 { // what the first Image holds is no news
+		a.logTopics(changes)
+	}
 	for _, topic := range changes.DeletedTopics {
 		for n, old := range topic.Partitions() {
 			if old.HasReplica(a.nodeID) {
@@ -249,6 +252,21 @@ func (a *Applier) settings(now time.Time, changes metadata.Changes, image *metad
 	for _, resource := range changes.Configs {
 		if resource.Kind == metadata.TopicConfig && image.Topic(resource.Name) != nil {
 			a.replicas.SetOptions(now, resource.Name, a.options.Of(resource.Name))
+		}
+	}
+}
+
+// logTopics says which topics came and went.
+func (a *Applier) logTopics(changes metadata.Changes) {
+	for _, topic := range changes.DeletedTopics {
+		a.logger.Info("topic deleted", "topic", topic.Name, "topicId", topic.ID.String())
+	}
+	for _, change := range changes.Topics {
+		switch {
+		case change.Old == nil:
+			a.logger.Info("topic created", "topic", change.New.Name, "topicId", change.New.ID.String(), "partitions", change.New.PartitionCount())
+		case change.Old.PartitionCount() != change.New.PartitionCount():
+			a.logger.Info("partitions added", "topic", change.New.Name, "partitions", change.New.PartitionCount())
 		}
 	}
 }

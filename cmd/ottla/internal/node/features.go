@@ -92,19 +92,3 @@ func (n *Node) logReport(report store.Report) {
 		}
 	}
 }
-
-// logTopics says which topics came and went.
-func (n *Node) logTopics(before, after *metadata.Image) {
-	changes := metadata.Diff(before, after)
-	for _, topic := range changes.DeletedTopics {
-		n.options.Logger.Info("topic deleted", "topic", topic.Name, "topicId", topic.ID.String())
-	}
-	for _, change := range changes.Topics {
-		switch {
-		case change.Old == nil:
-			n.options.Logger.Info("topic created", "topic", change.New.Name, "topicId", change.New.ID.String(), "partitions", change.New.PartitionCount())
-		case change.Old.PartitionCount() != change.New.PartitionCount():
-			n.options.Logger.Info("partitions added", "topic", change.New.Name, "partitions", change.New.PartitionCount())
-		}
-	}
-}

@@ -176,7 +176,6 @@ func (n *Node) assemble(now time.Time) {
 // whoever is told that a topic exists finds its replicas in place.
 func (n *Node) onImage(now time.Time, before, after *metadata.Image) {
 	if n.started.Load() {
-		n.logTopics(before, after)
 		n.applier.Apply(now, before, after)
 		own := strconv.Itoa(int(n.config.NodeID))
 		if !maps.Equal(before.Config(metadata.BrokerConfig, ""), after.Config(metadata.BrokerConfig, "")) ||
