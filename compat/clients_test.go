@@ -3,7 +3,6 @@
 package compat
 
 import (
-	"slices"
 	"testing"
 
 	"ottla/compat/driver"
@@ -74,7 +73,7 @@ func openClients(t *testing.T, node *harness.Node) []suite.Client {
 // runClient runs the column of one client.
 func runClient(t *testing.T, node *harness.Node, client suite.Client, list []scenario.Scenario, results *suite.Results) {
 	for _, s := range list {
-		if !slices.Contains(s.Clients, client.Name()) {
+		if !scenario.Partakes(client.Name(), s.Name) {
 			continue
 		}
 		ran := false // and not left out by the pattern of -run

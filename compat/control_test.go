@@ -65,14 +65,11 @@ func readControl(t *testing.T, part string) map[string]string {
 // cellNames are all cells of the clients' table.
 func cellNames() []string {
 	var names []string
-	for _, s := range scenario.List() {
-		for _, client := range s.Clients {
-			names = append(names, s.Name+"/"+client)
-		}
-	}
-	for _, r := range scenario.Restarts() {
-		for _, client := range scenario.Streaming {
-			names = append(names, r.Name+"/"+client)
+	for _, row := range scenario.Rows() {
+		for _, client := range scenario.Clients {
+			if scenario.Partakes(client, row) {
+				names = append(names, row+"/"+client)
+			}
 		}
 	}
 	return names

@@ -74,6 +74,17 @@ func (c *Client) ReadInGroup(ctx context.Context, o suite.MemberOptions, stop <-
 	return records, err
 }
 
+// Commit sets what a group without members has committed: {"op":"commit","group","topic","offsets":{"0":5}}.
+func (c *Client) Commit(ctx context.Context, group, topic string, offsets map[int32]int64) error {
+	_, err := call[any](ctx, c, "commit", c.args(nil, "group", group, "topic", topic, "offsets", offsets))
+	return err
+}
+
+// Committed tells what a group has committed for a topic: {"op":"committed","group","topic"} is answered by {"0":5}.
+func (c *Client) Committed(ctx context.Context, group, topic string) (map[int32]int64, error) {
+	return call[map[int32]int64](ctx, c, "committed", c.args(nil, "group", group, "topic", topic))
+}
+
 // ListOffset asks for the offset at a timestamp or at one of the special values.
 func (c *Client) ListOffset(ctx context.Context, topic string, partition int32, at int64) (int64, int64, error) {
 	r, err := call[struct{ Offset, Timestamp int64 }](ctx, c, "list_offset", c.args(nil, "topic", topic, "partition", partition, "at", at))

@@ -6,13 +6,13 @@ func codecs() []Scenario {
 	var list []Scenario
 	for _, codec := range []string{"none", "gzip", "snappy", "lz4", "zstd"} {
 		list = append(list, Scenario{
-			Name: "codec-" + codec, What: "batches of the codec are stored as they were sent and read back", Clients: everyone,
+			Name: "codec-" + codec, What: "batches of the codec are stored as they were sent and read back",
 			Run: func(t *T) { storedCodec(t, codec) },
 		})
 	}
 	for _, target := range []string{"uncompressed", "gzip", "snappy", "lz4", "zstd"} {
 		list = append(list, Scenario{
-			Name: "convert-to-" + target, What: "compression.type of the topic rules what is stored", Clients: everyone,
+			Name: "convert-to-" + target, What: "compression.type of the topic rules what is stored",
 			Run: func(t *T) { convertedCodec(t, target) },
 		})
 	}

@@ -21,7 +21,7 @@ func (r Restart) groups(on Restarting) {
 	stop := make(chan struct{})
 	var producers sync.WaitGroup
 	for _, c := range on.Clients {
-		if _, ok := c.(suite.Streamer); !ok {
+		if !Partakes(c.Name(), r.Name) {
 			continue
 		}
 		f := &groupFlow{topic: r.Name + "-" + c.Name()}

@@ -19,10 +19,10 @@ const sessionMs = 6000
 
 func groups() []Scenario {
 	return []Scenario{
-		{"group-resume", "each member goes on where the one before has committed; another group reads everything", everyone, groupResume},
-		{"group-shares", "two members share the partitions, each of which has one owner; one leaves and the other has all", Streaming, groupShares},
-		{"group-death", "a member dies: the other takes over from what was committed", Streaming, groupDeath},
-		{"group-replay", "committed offsets are set back to the start, and to a time: a member reads from there", everyone, groupReplay},
+		{"group-resume", "each member goes on where the one before has committed; another group reads everything", groupResume},
+		{"group-shares", "two members share the partitions, each of which has one owner; one leaves and the other has all", groupShares},
+		{"group-death", "a member dies: the other takes over from what was committed", groupDeath},
+		{"group-replay", "committed offsets are set back to the start, and to a time: a member reads from there", groupReplay},
 	}
 }
 

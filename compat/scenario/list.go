@@ -14,25 +14,16 @@ const (
 // Clients are all columns.
 var Clients = []string{Franz, Kcat, Confluent, Java, Console}
 
-// Scenario is one row.
+// Scenario is one row. Every client takes part in it that cannot.go does not except.
 type Scenario struct {
-	Name    string
-	What    string
-	Clients []string
-	Run     func(*T)
+	Name string
+	What string
+	Run  func(*T)
 }
-
-// Streaming are the clients that can produce and consume at the same time; the console tools run one after the other.
-var Streaming = []string{Franz, Kcat, Confluent, Java}
-
-var (
-	everyone  = Clients
-	libraries = []string{Franz, Confluent, Java}
-)
 
 // List is every scenario that runs while the node stays up.
 func List() []Scenario {
-	list := slices.Concat(codecs(), records(), producing(), reading(), topics(), groups())
+	list := slices.Concat(codecs(), records(), producing(), reading(), topics(), groups(), churn())
 	for i, s := range list { // a second scenario of the same name would use the first one's topics
 		for _, earlier := range list[:i] {
 			if earlier.Name == s.Name {
@@ -50,4 +41,19 @@ func Names(list []Scenario) []string {
 		names[i] = s.Name
 	}
 	return names
+}
+
+// Rows are the names of all rows: those of List and of Restarts.
+func Rows() []string {
+	rows := Names(List())
+	for _, r := range Restarts() {
+		rows = append(rows, r.Name)
+	}
+	return rows
+}
+
+// Partakes says whether a client takes part in a row.
+func Partakes(client, row string) bool {
+	_, cannot := Cannot(client, row)
+	return slices.Contains(Clients, client) && !cannot
 }

@@ -9,15 +9,15 @@ import (
 
 func producing() []Scenario {
 	return []Scenario{
-		{"acks-0", "acks=0: no answer, but stored", everyone, func(t *T) { acks(t, "0") }},
-		{"acks-1", "acks=1", everyone, func(t *T) { acks(t, "1") }},
-		{"acks-all", "acks=all", everyone, func(t *T) { acks(t, "all") }},
-		{"min-insync", "acks=all with min.insync.replicas=2 and one replica is taken", everyone, minInsync},
-		{"idempotent", "an idempotent producer: ids and sequences without gap in the stored batches", everyone, idempotent},
-		{"resend", "a batch sent twice is stored once and answered with its first offset", []string{Franz}, resend},
-		{"auto-create", "producing creates the topic", everyone, autoCreate},
-		{"partitions-8", "eight partitions, each in order", Streaming, eightPartitions},
-		{"segments", "a log of several segments", everyone, segments},
+		{"acks-0", "acks=0: no answer, but stored", func(t *T) { acks(t, "0") }},
+		{"acks-1", "acks=1", func(t *T) { acks(t, "1") }},
+		{"acks-all", "acks=all", func(t *T) { acks(t, "all") }},
+		{"min-insync", "acks=all with min.insync.replicas=2 and one replica is taken", minInsync},
+		{"idempotent", "an idempotent producer: ids and sequences without gap in the stored batches", idempotent},
+		{"resend", "a batch sent twice is stored once and answered with its first offset", resend},
+		{"auto-create", "producing creates the topic", autoCreate},
+		{"partitions-8", "eight partitions, each in order", eightPartitions},
+		{"segments", "a log of several segments", segments},
 	}
 }
 

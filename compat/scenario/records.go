@@ -12,18 +12,18 @@ import (
 
 func records() []Scenario {
 	return []Scenario{
-		{"keys-headers", "keys and headers, repeated ones too", everyone, keysAndHeaders},
-		{"binary", "binary keys, values and headers; null and empty header values", libraries, binaryRecords},
-		{"nulls", "null keys and null values", everyone, nulls},
-		{"empty", "empty keys and values stay apart from null", []string{Franz, Confluent, Java, Console}, empties},
-		{"create-time", "timestamps that the producer gives are kept", libraries, createTime},
-		{"log-append-time", "message.timestamp.type=LogAppendTime", everyone, logAppendTime},
-		{"future-time", "a timestamp beyond message.timestamp.after.max.ms is refused", libraries, futureTime},
-		{"at-the-limit", "a batch of exactly max.message.bytes", everyone, atTheLimit},
-		{"above-the-limit", "a batch one byte larger is refused: MESSAGE_TOO_LARGE", everyone, aboveTheLimit},
-		{"large-batches", "batches of several MB, larger than the fetch size", everyone, largeBatches},
-		{"many-small", "two thousand batches of one record", everyone, manySmall},
-		{"compact-topic", "a compacted topic takes keys and refuses null keys", Streaming, compactTopic},
+		{"keys-headers", "keys and headers, repeated ones too", keysAndHeaders},
+		{"binary", "binary keys, values and headers; null and empty header values", binaryRecords},
+		{"nulls", "null keys and null values", nulls},
+		{"empty", "empty keys and values stay apart from null", empties},
+		{"create-time", "timestamps that the producer gives are kept", createTime},
+		{"log-append-time", "message.timestamp.type=LogAppendTime", logAppendTime},
+		{"future-time", "a timestamp beyond message.timestamp.after.max.ms is refused", futureTime},
+		{"at-the-limit", "a batch of exactly max.message.bytes", atTheLimit},
+		{"above-the-limit", "a batch one byte larger is refused: MESSAGE_TOO_LARGE", aboveTheLimit},
+		{"large-batches", "batches of several MB, larger than the fetch size", largeBatches},
+		{"many-small", "two thousand batches of one record", manySmall},
+		{"compact-topic", "a compacted topic takes keys and refuses null keys", compactTopic},
 	}
 }
 

@@ -72,7 +72,7 @@ type flow struct {
 func (r Restart) streams(on Restarting) {
 	var flows []*flow
 	for _, c := range on.Clients {
-		if _, ok := c.(suite.Streamer); ok {
+		if Partakes(c.Name(), r.Name) {
 			flows = append(flows, startFlow(on, r.Name, c))
 		}
 	}

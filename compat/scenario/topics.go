@@ -10,9 +10,9 @@ import (
 
 func topics() []Scenario {
 	return []Scenario{
-		{"topic-life", "create, describe, alter partitions, delete, create again; and each refused with its own error", libraries, topicLife},
-		{"metadata", "the client sees a topic's partitions and their leaders", Streaming, metadata},
-		{"partitions-500", "a topic of 500 partitions, a record in each", libraries, fiveHundredPartitions},
+		{"topic-life", "create, describe, alter partitions, delete, create again; and each refused with its own error", topicLife},
+		{"metadata", "the client sees a topic's partitions and their leaders", metadata},
+		{"partitions-500", "a topic of 500 partitions, a record in each", fiveHundredPartitions},
 	}
 }
 

@@ -85,16 +85,27 @@ type StreamOptions struct {
 	OnAck func(int) `json:"-"`
 }
 
-// MemberOptions say how to read as a member of a group, from the earliest record where the group has committed nothing. What was
-// read is committed as the reading goes on.
+// MemberOptions say how to read as a member of a group, from the earliest record where the group has committed nothing, or
+// something that lies outside the log (auto.offset.reset=earliest). What was read is committed as the reading goes on, and all of
+// it before the member leaves.
 type MemberOptions struct {
 	Group     string `json:"group"`
 	Topic     string `json:"topic"`
 	SessionMs int    `json:"session_ms"`
+	// Protocol is the group protocol: classic (default) or consumer (KIP-848), where the server says how long a session is.
+	Protocol string `json:"protocol,omitempty"`
 	// Count ends the reading after so many records, which are all committed; 0 reads until told to stop.
 	Count int `json:"count"`
 	// Die ends it then like a crash: nothing is committed any more, and the group is not told.
 	Die bool `json:"die,omitempty"`
+	// Commit is how many of the records are committed: 0 all, as they are read; a positive number exactly the first so many, with
+	// one commit of the positions after them, and nothing later; -1 none.
+	Commit int `json:"commit,omitempty"`
+	// Seek moves the member to another position in each partition, the first time that it is given it: to the beginning, to an
+	// offset (SeekAt), or to the first record of a time (SeekAt, ms since the epoch), which the client asks for by itself. Empty: it
+	// starts where the group has committed.
+	Seek   string `json:"seek,omitempty"`
+	SeekAt int64  `json:"seek_at,omitempty"`
 	// OnRecord, if set, is told how many records were read so far.
 	OnRecord func(int) `json:"-"`
 }
@@ -117,6 +128,13 @@ type Streamer interface {
 // closed.
 type GroupMember interface {
 	ReadInGroup(ctx context.Context, opts MemberOptions, stop <-chan struct{}) ([]Record, error)
+}
+
+// GroupAdmin is a client that sets and reads what a group has committed for a topic, by partition. Commit is for groups without
+// members; Committed leaves out partitions for which nothing is committed.
+type GroupAdmin interface {
+	Commit(ctx context.Context, group, topic string, offsets map[int32]int64) error
+	Committed(ctx context.Context, group, topic string) (map[int32]int64, error)
 }
 
 // OffsetLister is a client that can ask for offsets by time, with the special values above. The timestamp is -1 where the
@@ -176,6 +194,13 @@ func ErrorNameOfCode(code int16) string {
 	}
 	return "NONE"
 }
+
+// Values of MemberOptions.Seek.
+const (
+	SeekBeginning = "beginning"
+	SeekOffset    = "offset"
+	SeekTime      = "time"
+)
 
 // Values makes n records with distinct values of the given size, which compress well, in partition 0.
 func Values(prefix string, n, sizeBytes int) []Record {

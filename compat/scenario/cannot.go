@@ -1,0 +1,95 @@
+package scenario
+
+import (
+	"slices"
+	"strings"
+)
+
+// cannot tells, by client and row, why a client cannot express it. A key "row: part" excepts a part of the row, of which the
+// scenario asks by t.Can. The lists of further clients stand in files of their own, cannot_*.go.
+var cannot = map[string]map[string]string{
+	Franz:     {},
+	Java:      {"resend": resendReason},
+	Confluent: cannotConfluent,
+	Kcat:      cannotKcat,
+	Console:   cannotConsole,
+}
+
+const (
+	oneRowAtATime = "the tools run one after the other and only stop after a number of records"
+	resendReason  = "the library gives no way to send the same batch twice"
+)
+
+var cannotConfluent = map[string]string{
+	"resend":                  resendReason,
+	"offsets-by-time: tiered": "the library has no names for the special values of tiered storage",
+}
+
+var cannotKcat = map[string]string{
+	"binary":          "keys and values are separated by delimiters, and it has no null header values",
+	"empty":           "an empty key or value is written as null",
+	"create-time":     "it takes no timestamps",
+	"future-time":     "it takes no timestamps",
+	"resend":          resendReason,
+	"delete-records":  "no administration",
+	"topic-life":      "no administration",
+	"partitions-500":  "no administration; one process for each partition written",
+	"group-seek":      "a member reads from where the group has committed",
+	"group-crash":     "it commits by itself, at times of its own",
+	"group-admin":     "no administration",
+	"group-500: fill": "one process for each partition written",
+
+	"offsets-by-time: max":        "it has no name for the special value",
+	"offsets-by-time: tiered":     "it has no names for the special values of tiered storage",
+	"offsets-by-time: timestamps": "it asks by time, tells no timestamp, and the end where there is no such record",
+}
+
+var cannotConsole = map[string]string{
+	"binary":          "keys and values are lines of text",
+	"create-time":     "it takes no timestamps",
+	"future-time":     "it takes no timestamps",
+	"compact-topic":   oneRowAtATime,
+	"resend":          resendReason,
+	"partitions-8":    "it does not choose partitions",
+	"out-of-range":    "it always has a reset policy",
+	"offsets-by-time": "it lists no offsets",
+	"delete-records":  "no administration",
+	"long-poll":       oneRowAtATime,
+	"one-byte-fetch":  "no such option",
+	"topic-life":      "no administration",
+	"metadata":        "it shows no metadata",
+	"partitions-500":  "it does not choose partitions",
+	"restart-sigterm": oneRowAtATime,
+	"restart-sigkill": oneRowAtATime,
+	"group-sigterm":   oneRowAtATime,
+	"group-sigkill":   oneRowAtATime,
+	"group-shares":    oneRowAtATime,
+	"group-death":     oneRowAtATime,
+	"group-churn":     oneRowAtATime,
+	"group-crash":     oneRowAtATime,
+	"group-seek":      "a member reads from where the group has committed",
+	"group-admin":     "it sets no offsets",
+	"group-500":       oneRowAtATime,
+}
+
+// Cannot is the reason why a client cannot express a row, or a part of one ("row: part"), if there is one.
+func Cannot(client, row string) (reason string, ok bool) {
+	reason, ok = cannot[client][row]
+	return reason, ok
+}
+
+// Can says whether the cell's client can express a part of its scenario, by the words of cannot.go behind the colon.
+func (t *T) Can(part string) bool {
+	_, ok := Cannot(t.Client.Name(), t.Name+": "+part)
+	return !ok
+}
+
+// Reasons are the exceptions of a client, "row" or "row: part" with the reason, sorted.
+func Reasons(client string) [][2]string {
+	var list [][2]string
+	for row, reason := range cannot[client] {
+		list = append(list, [2]string{row, reason})
+	}
+	slices.SortFunc(list, func(a, b [2]string) int { return strings.Compare(a[0], b[0]) })
+	return list
+}
