@@ -244,7 +244,7 @@ func decodeCoordinator(log schema.Log) decoder {
 		if err != nil {
 			return "", err
 		}
-		return "key=" + schema.KeyJSON(key) + " value=" + schema.ValueJSON(value, version), nil
+		return "key=" + schema.KeyJSON(key) + " value=" + schema.ValueJSON(value, version) + describeMembers(value), nil
 	}
 }
 
