@@ -8,6 +8,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"ottla/controller/machine"
+	"ottla/controller/metadata"
 	"ottla/protocol"
 )
 
@@ -18,6 +19,10 @@ type Request struct {
 	Message    kmsg.Request
 	ClientID   string // of the request's header; "" if null
 	ClientHost string // as Java prints an InetAddress: "/127.0.0.1"
+	// MayDescribe tells which topics a regular expression may find for whoever
+	// sent a ConsumerGroupHeartbeat. It may be called as long as the next Tick;
+	// nil: all. Other messages have no use for it.
+	MayDescribe func(topic string) bool
 }
 
 // TopicsDeleted is an event that Handle takes: the offsets of these topics are
@@ -36,6 +41,11 @@ type DeletedTopic struct {
 type Options struct {
 	Settings Settings
 	Random   func() uint64 // member ids
+	// Image is the cluster as this node knows it when it is asked: topics, racks,
+	// settings of groups. Each decision asks once. A group notices at its members'
+	// next heartbeat what has changed, as in Kafka; nobody has to tell it. Nil: an
+	// empty cluster.
+	Image func() *metadata.Image
 	// MaxBatchBytes is max.message.bytes of __consumer_offsets: what is larger
 	// is refused before anything changes. Nil: no limit.
 	MaxBatchBytes func() int
