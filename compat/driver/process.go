@@ -47,18 +47,18 @@ type Process struct {
 
 // StartJava starts the JVM; its standard error goes to a file in dir.
 func StartJava(dir string) (*Process, error) {
-	return Start("java", dir, "java", "-Xmx768m", "-XX:TieredStopAtLevel=1",
+	return start("java", dir, "java", "-Xmx768m", "-XX:TieredStopAtLevel=1",
 		"-Dlog4j2.configurationFile="+filepath.Join(harness.CompatDir(), "java", "log4j2-tools.xml"),
 		"-cp", harness.KafkaClassPath(), "Driver")
 }
 
 // StartPython starts the Python interpreter of the venv.
 func StartPython(dir string) (*Process, error) {
-	return Start("python", dir, harness.Python(), filepath.Join(harness.CompatDir(), "python", "driver.py"))
+	return start("python", dir, harness.Python(), filepath.Join(harness.CompatDir(), "python", "driver.py"))
 }
 
-// Start starts a driver program under a name; its standard error goes to a file in dir.
-func Start(name, dir string, argv ...string) (*Process, error) {
+// start starts a driver program under a name; its standard error goes to a file in dir.
+func start(name, dir string, argv ...string) (*Process, error) {
 	p := &Process{name: name, logPath: filepath.Join(dir, name+"-driver.log"), waiting: map[int]waiter{}}
 	stderr, err := os.Create(p.logPath)
 	if err != nil {

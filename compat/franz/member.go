@@ -49,12 +49,16 @@ func (l *lines) kill() {
 func (c *Client) ReadInGroup(ctx context.Context, o suite.MemberOptions, stop <-chan struct{}) ([]suite.Record, error) {
 	connections := &lines{}
 	session := time.Duration(o.SessionMs) * time.Millisecond
-	client, err := c.connect(
+	opts := []kgo.Opt{
 		kgo.Dialer(connections.dial), kgo.ConsumerGroup(o.Group), kgo.ConsumeTopics(o.Topic),
 		kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()), kgo.DisableAutoCommit(), kgo.BlockRebalanceOnPoll(),
-		kgo.SessionTimeout(session), kgo.HeartbeatInterval(session/10),
+		kgo.SessionTimeout(session), kgo.HeartbeatInterval(session / 10),
 		kgo.RetryBackoffFn(func(int) time.Duration { return 50 * time.Millisecond }),
-	)
+	}
+	if o.Seek != "" {
+		opts = append(opts, kgo.AdjustFetchOffsetsFn(seekOnce(o)))
+	}
+	client, err := c.connect(opts...)
 	if err != nil {
 		return nil, err
 	}
@@ -77,6 +81,26 @@ func (c *Client) ReadInGroup(ctx context.Context, o suite.MemberOptions, stop <-
 	return records, err
 }
 
+// seekOnce moves each partition to where the options say, the first time that the member is given it.
+func seekOnce(o suite.MemberOptions) func(context.Context, map[string]map[int32]kgo.Offset) (map[string]map[int32]kgo.Offset, error) {
+	to := kgo.NewOffset().AtStart()
+	switch o.Seek {
+	case suite.SeekOffset:
+		to = kgo.NewOffset().At(o.SeekAt)
+	case suite.SeekTime:
+		to = kgo.NewOffset().AfterMilli(o.SeekAt)
+	}
+	given := map[int32]bool{}
+	return func(_ context.Context, offsets map[string]map[int32]kgo.Offset) (map[string]map[int32]kgo.Offset, error) {
+		for partition := range offsets[o.Topic] {
+			if !given[partition] {
+				offsets[o.Topic][partition], given[partition] = to, true
+			}
+		}
+		return offsets, nil
+	}
+}
+
 func readInGroup(ctx, polling context.Context, client *kgo.Client, o suite.MemberOptions) ([]suite.Record, error) {
 	var records []suite.Record
 	for o.Count == 0 || len(records) < o.Count {
@@ -89,12 +113,15 @@ func readInGroup(ctx, polling context.Context, client *kgo.Client, o suite.Membe
 			return records, fmt.Errorf("after %d records: %w", len(records), ctx.Err())
 		}
 		read := fetches.Records()
+		before := len(records)
 		for _, r := range read {
 			records = append(records, fromKgo(r))
 		}
 		if len(read) > 0 {
-			// One that fails is made good by the next, or the partitions are another's by then.
-			_ = client.CommitRecords(ctx, read...)
+			if positions := toCommit(o, records, before); len(positions) > 0 {
+				// One that fails is made good by the next, or the partitions are another's by then.
+				client.CommitOffsetsSync(ctx, map[string]map[int32]kgo.EpochOffset{o.Topic: positions}, nil)
+			}
 			if o.OnRecord != nil {
 				o.OnRecord(len(records))
 			}
@@ -111,6 +138,22 @@ func readInGroup(ctx, polling context.Context, client *kgo.Client, o suite.Membe
 		}
 	}
 	return records, nil
+}
+
+// toCommit are the positions that a member commits after a poll, before which it had read so many records.
+func toCommit(o suite.MemberOptions, records []suite.Record, before int) map[int32]kgo.EpochOffset {
+	from, to := before, len(records)
+	if o.Commit != 0 { // once, when so many were read
+		from, to = 0, o.Commit
+		if to < 0 || before >= to || len(records) < to {
+			return nil
+		}
+	}
+	positions := map[int32]kgo.EpochOffset{}
+	for _, r := range records[from:to] {
+		positions[r.Partition] = kgo.EpochOffset{Epoch: -1, Offset: r.Offset + 1}
+	}
+	return positions
 }
 
 // Committed tells what a group has committed for a topic, by partition.

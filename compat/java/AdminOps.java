@@ -14,6 +14,7 @@ import org.apache.kafka.clients.admin.NewTopic;
 import org.apache.kafka.clients.admin.OffsetSpec;
 import org.apache.kafka.clients.admin.RecordsToDelete;
 import org.apache.kafka.clients.admin.TopicDescription;
+import org.apache.kafka.clients.consumer.OffsetAndMetadata;
 import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.TopicPartitionInfo;
 import org.apache.kafka.common.config.ConfigResource;
@@ -98,6 +99,28 @@ final class AdminOps {
             RecordsToDelete before = RecordsToDelete.beforeOffset(call.args().path("before").asLong());
             long low = admin.deleteRecords(Map.of(partition, before)).lowWatermarks().get(partition).get().lowWatermark();
             return Driver.JSON.getNodeFactory().numberNode(low);
+        });
+    }
+
+    static JsonNode commit(Driver.Call call) throws Exception {
+        return with(call, (admin, topic) -> {
+            Map<TopicPartition, OffsetAndMetadata> offsets = new HashMap<>();
+            call.args().path("offsets").fields().forEachRemaining(e ->
+                offsets.put(new TopicPartition(topic, Integer.parseInt(e.getKey())), new OffsetAndMetadata(e.getValue().asLong())));
+            admin.alterConsumerGroupOffsets(call.text("group"), offsets).all().get();
+            return done();
+        });
+    }
+
+    static JsonNode committed(Driver.Call call) throws Exception {
+        return with(call, (admin, topic) -> {
+            ObjectNode offsets = Driver.JSON.createObjectNode();
+            admin.listConsumerGroupOffsets(call.text("group")).partitionsToOffsetAndMetadata().get().forEach((partition, offset) -> {
+                if (offset != null && partition.topic().equals(topic)) {
+                    offsets.put(String.valueOf(partition.partition()), offset.offset());
+                }
+            });
+            return offsets;
         });
     }
 

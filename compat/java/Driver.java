@@ -57,6 +57,8 @@ public final class Driver {
         Map.entry("topics", AdminOps::topics),
         Map.entry("topic_configs", AdminOps::topicConfigs),
         Map.entry("delete_records", AdminOps::deleteRecords),
+        Map.entry("commit", AdminOps::commit),
+        Map.entry("committed", AdminOps::committed),
         Map.entry("list_offset", AdminOps::listOffset),
         Map.entry("tool", ToolOps::tool));
 

@@ -1,12 +1,16 @@
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.node.ArrayNode;
 import java.time.Duration;
+import java.util.Collection;
 import java.util.HashMap;
+import java.util.HashSet;
 import java.util.List;
 import java.util.Map;
 import java.util.Properties;
+import java.util.Set;
 import org.apache.kafka.clients.consumer.CloseOptions;
 import org.apache.kafka.clients.consumer.CommitFailedException;
+import org.apache.kafka.clients.consumer.ConsumerRebalanceListener;
 import org.apache.kafka.clients.consumer.ConsumerRecord;
 import org.apache.kafka.clients.consumer.KafkaConsumer;
 import org.apache.kafka.clients.consumer.OffsetAndMetadata;
@@ -25,8 +29,12 @@ final class MemberOps {
         p.put("group.id", call.text("group"));
         p.put("enable.auto.commit", "false");
         p.put("auto.offset.reset", "earliest");
-        p.put("session.timeout.ms", call.number("session_ms", 0));
-        p.put("heartbeat.interval.ms", call.number("session_ms", 0) / 10);
+        if (call.text("protocol").equals("consumer")) {
+            p.put("group.protocol", "consumer"); // the server says how long a session is
+        } else {
+            p.put("session.timeout.ms", call.number("session_ms", 0));
+            p.put("heartbeat.interval.ms", call.number("session_ms", 0) / 10);
+        }
         p.put("reconnect.backoff.max.ms", 200);
         return new KafkaConsumer<>(p, new ByteArrayDeserializer(), new ByteArrayDeserializer());
     }
@@ -34,22 +42,33 @@ final class MemberOps {
     static JsonNode member(Driver.Call call) throws Exception {
         ArrayNode records = Driver.JSON.createArrayNode();
         int count = call.number("count", 0);
+        int most = call.number("commit", 0);
+        Map<TopicPartition, OffsetAndMetadata> first = new HashMap<>(); // the positions after the first so many records
         KafkaConsumer<byte[], byte[]> consumer = connect(call);
         CloseOptions close = CloseOptions.timeout(Duration.ofSeconds(10));
         try {
-            consumer.subscribe(List.of(call.text("topic")));
+            consumer.subscribe(List.of(call.text("topic")), new Seeker(consumer, call));
             while (count > 0 ? records.size() < count : !call.stopped().get()) {
                 Map<TopicPartition, OffsetAndMetadata> read = new HashMap<>();
                 for (ConsumerRecord<byte[], byte[]> r : consumer.poll(Duration.ofMillis(200))) {
                     if (count == 0 || records.size() < count) {
                         records.add(ConsumerOps.json(r));
                         read.put(new TopicPartition(r.topic(), r.partition()), new OffsetAndMetadata(r.offset() + 1));
+                        if (records.size() <= most) {
+                            first.put(new TopicPartition(r.topic(), r.partition()), new OffsetAndMetadata(r.offset() + 1));
+                        }
                     }
                 }
-                if (!read.isEmpty()) {
-                    commit(consumer, read);
-                    call.progress(records.size());
+                if (read.isEmpty()) {
+                    continue;
                 }
+                if (most == 0) {
+                    commit(consumer, read);
+                } else if (records.size() >= most && !first.isEmpty()) { // once, when so many were read
+                    commit(consumer, first);
+                    first.clear();
+                }
+                call.progress(records.size());
             }
             if (call.args().path("die").asBoolean()) {
                 close = close.withGroupMembershipOperation(CloseOptions.GroupMembershipOperation.REMAIN_IN_GROUP);
@@ -58,6 +77,32 @@ final class MemberOps {
             consumer.close(close);
         }
         return records;
+    }
+
+    /** Moves each partition to where the options say, the first time that the member is given it. */
+    private record Seeker(KafkaConsumer<byte[], byte[]> consumer, Driver.Call call, Set<TopicPartition> given) implements ConsumerRebalanceListener {
+        Seeker(KafkaConsumer<byte[], byte[]> consumer, Driver.Call call) {
+            this(consumer, call, new HashSet<>());
+        }
+
+        @Override
+        public void onPartitionsRevoked(Collection<TopicPartition> partitions) { }
+
+        @Override
+        public void onPartitionsAssigned(Collection<TopicPartition> partitions) {
+            long at = call.args().path("seek_at").asLong();
+            for (TopicPartition partition : partitions) {
+                if (!given.add(partition)) {
+                    continue;
+                }
+                switch (call.text("seek")) {
+                    case "beginning" -> consumer.seekToBeginning(List.of(partition));
+                    case "offset" -> consumer.seek(partition, at);
+                    case "time" -> consumer.seek(partition, consumer.offsetsForTimes(Map.of(partition, at)).get(partition).offset());
+                    default -> { }
+                }
+            }
+        }
     }
 
     /** A commit that fails is made good by the next: it is of later offsets, or the partitions are another's by then. */
