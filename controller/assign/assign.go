@@ -57,9 +57,24 @@ func ByName(name string) (Assignor, bool) {
 // Uniform gives everybody as many partitions as everybody else, as far as the
 // subscriptions allow, and leaves as many as it can where they are
 // (UniformAssignor of Apache Kafka 4.4.0).
-func Uniform(group Group) map[string]Assignment { panic("uniform") }
+func Uniform(group Group) map[string]Assignment {
+	if len(group.Members) == 0 {
+		return map[string]Assignment{}
+	}
+	l := lay(group)
+	if l.even() {
+		l.spreadEven()
+	} else {
+		l.spreadUneven()
+	}
+	return l.assignments()
+}
 
 // Range gives everybody consecutive partitions of each topic, in the order of the
 // members' instance ids and ids, so that partitions of the same number in topics
 // of the same size meet (RangeAssignor of Apache Kafka 4.4.0).
-func Range(group Group) map[string]Assignment { panic("range") }
+func Range(group Group) map[string]Assignment {
+	l := lay(group)
+	l.cut(inRangeOrder(group.Members))
+	return l.assignments()
+}

@@ -18,10 +18,13 @@
 //   - Lists of partitions are sorted, and there is none that is empty.
 //   - The result shares no memory with the input.
 //   - uniform: nobody has two partitions more than somebody who could take one of
-//     them (directly, or by a chain of others giving theirs on).
-//   - A partition moves only to keep that, or because its owner is gone or does
-//     not subscribe to it any more.
+//     them; where all subscribe to the same topics, a partition moves only to keep
+//     that, or because its owner is gone. (Where subscriptions overlap otherwise
+//     the rounds that level them are bounded, as in Apache Kafka.)
+//   - range: what members own does not matter.
 //
-// Start reading at assign.go, then uniform.go, uneven.go, range.go; regex.go
-// stands by itself.
+// testdata holds what Apache Kafka's assignors said, partition for partition.
+//
+// Start reading at assign.go, then layout.go, even.go, uneven.go (with sides.go),
+// range.go; regex.go stands by itself.
 package assign
