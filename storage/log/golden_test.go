@@ -10,6 +10,7 @@ import (
 
 	"ottla/protocol"
 	"ottla/protocol/record"
+	"ottla/storage/checkpoint"
 	"ottla/storage/segment"
 	"ottla/storage/vfs"
 )
@@ -30,7 +31,7 @@ func openGolden(t *testing.T, disk vfs.FS, name string, trust Trust, recoveryPoi
 	t.Helper()
 	tp, err := protocol.ParseTopicPartition(name)
 	check(t, err)
-	starts, err := ReadCheckpoint(disk, "data/log-start-offset-checkpoint")
+	starts, err := checkpoint.ReadOffsets(disk, "data/log-start-offset-checkpoint")
 	check(t, err)
 	l, report, err := Open(testEnv(disk), "data/"+name, tp, goldenOptions(tp.Topic),
 		OpenState{RecoveryPoint: recoveryPoint, LogStartOffset: starts[tp], Trust: trust, Now: testTime})
@@ -40,7 +41,7 @@ func openGolden(t *testing.T, disk vfs.FS, name string, trust Trust, recoveryPoi
 
 func goldenEnds(t *testing.T, disk vfs.FS) map[string]protocol.Offset {
 	t.Helper()
-	points, err := ReadCheckpoint(disk, "data/recovery-point-offset-checkpoint")
+	points, err := checkpoint.ReadOffsets(disk, "data/recovery-point-offset-checkpoint")
 	check(t, err)
 	ends := map[string]protocol.Offset{}
 	for tp, offset := range points {

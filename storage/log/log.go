@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"ottla/protocol"
+	"ottla/storage/checkpoint"
 	"ottla/storage/producer"
 	"ottla/storage/segment"
 )
@@ -50,9 +51,9 @@ type Log struct {
 	highWatermark protocol.Offset
 	durableEnd    protocol.Offset
 	producers     *producer.State
-	epochs        []EpochStart      // ascending; replaced, never changed
-	epochsStale   bool              // the file has more at its beginning
-	snapshots     []protocol.Offset // of the .snapshot files, ascending
+	epochs        []checkpoint.EpochStart // ascending; replaced, never changed
+	epochsStale   bool                    // the file has more at its beginning
+	snapshots     []protocol.Offset       // of the .snapshot files, ascending
 	truncations   uint64
 }
 
@@ -61,7 +62,7 @@ type published struct {
 	View
 	segments    []*segment.Segment
 	activeSize  int64 // bytes of the last segment that belong to the view
-	epochs      []EpochStart
+	epochs      []checkpoint.EpochStart
 	truncations uint64
 }
 

@@ -12,6 +12,7 @@ import (
 
 	"ottla/protocol"
 	"ottla/protocol/record"
+	"ottla/storage/checkpoint"
 	"ottla/storage/segment"
 	"ottla/storage/vfs"
 )
@@ -115,7 +116,7 @@ func TestFollower(t *testing.T) {
 		entries[3].Err != nil || !errors.As(entries[4].Err, &unexpected) || unexpected.End != 12 {
 		t.Errorf("%v %v %v %v %v", entries[0].Err, entries[1].Err, entries[2].Err, entries[3].Err, entries[4].Err)
 	}
-	if got := l.Epochs(); !slices.Equal(got, []EpochStart{{1, 5}, {2, 10}}) || l.View().LogEndOffset != 12 {
+	if got := l.Epochs(); !slices.Equal(got, []checkpoint.EpochStart{{Epoch: 1, Start: 5}, {Epoch: 2, Start: 10}}) || l.View().LogEndOffset != 12 {
 		t.Errorf("%v %+v", got, l.View())
 	}
 	// Offsets that the leader's compaction removed are skipped.
@@ -644,52 +645,4 @@ func TestStaleRegion(t *testing.T) {
 	if v := l.View(); v.LogEndOffset != 1 {
 		t.Errorf("%+v", v)
 	}
-}
-
-func TestCheckpointFiles(t *testing.T) {
-	disk := newDisk(1)
-	offsets := map[protocol.TopicPartition]protocol.Offset{{Topic: "b", Partition: 10}: 5, {Topic: "b", Partition: 9}: 6, {Topic: "a-b", Partition: 0}: 1 << 40}
-	check(t, WriteCheckpoint(disk, "c", offsets))
-	data, err := vfs.ReadFile(disk, "c")
-	check(t, err)
-	if want := "0\n3\na-b 0 1099511627776\nb 9 6\nb 10 5\n"; string(data) != want {
-		t.Errorf("%q", data)
-	}
-	got, err := ReadCheckpoint(disk, "c")
-	if err != nil || len(got) != 3 || got[protocol.TopicPartition{Topic: "b", Partition: 10}] != 5 {
-		t.Errorf("%v %v", got, err)
-	}
-	if got, err := ReadCheckpoint(disk, "none"); err != nil || len(got) != 0 {
-		t.Errorf("%v %v", got, err)
-	}
-	for _, bad := range []string{"", "1\n0\n", "0\n", "0\n2\na 0 1\n", "0\n1\na 0\n", "0\n1\na x 1\n", "0\n1\na 0 x\n", "0\n-1\n", "0\n0\na 0 1\n", "0\n1\na -1 1\n"} {
-		if got, err := ParseCheckpoint([]byte(bad)); !errors.Is(err, ErrCheckpoint) {
-			t.Errorf("%q: %v %v", bad, got, err)
-		}
-	}
-	for _, bad := range []string{"0\n2\n1 5\n1 6\n", "0\n2\n1 5\n2 5\n", "0\n1\n-1 5\n", "0\n1\n1 -5\n"} {
-		if got, err := ParseEpochCheckpoint([]byte(bad)); !errors.Is(err, ErrCheckpoint) {
-			t.Errorf("%q: %v %v", bad, got, err)
-		}
-	}
-}
-
-func FuzzParseCheckpoint(f *testing.F) {
-	f.Add([]byte("0\n1\na 0 1\n"))
-	f.Add([]byte("0\n2\n1 5\n2 6\n"))
-	f.Fuzz(func(t *testing.T, data []byte) {
-		if offsets, err := ParseCheckpoint(data); err == nil {
-			if again, err := ParseCheckpoint(FormatCheckpoint(offsets)); err != nil || len(again) != len(offsets) {
-				t.Errorf("%v, written and read: %v, %v", offsets, again, err)
-			}
-		}
-		if epochs, err := ParseEpochCheckpoint(data); err == nil {
-			for i, e := range epochs {
-				if _, end := epochEnd(epochs, e.Epoch, 1<<62); i+1 < len(epochs) && end != epochs[i+1].Start {
-					t.Errorf("%v: epoch %d ends at %d", epochs, e.Epoch, end)
-				}
-			}
-		}
-		_, _ = ParsePartitionMetadata(data)
-	})
 }

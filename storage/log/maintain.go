@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"ottla/protocol"
+	"ottla/storage/checkpoint"
 	"ottla/storage/segment"
 )
 
@@ -300,7 +301,7 @@ func (l *Log) advance(start protocol.Offset) {
 	l.logStart = start
 	l.highWatermark = max(l.highWatermark, start)
 	var changed bool
-	l.epochs, changed = epochsFrom(l.epochs, start)
+	l.epochs, changed = checkpoint.EpochsFrom(l.epochs, start)
 	l.epochsStale = l.epochsStale || changed
 	l.producers.Replicated(start)
 	l.publish()

@@ -12,6 +12,7 @@ import (
 
 	"ottla/protocol"
 	"ottla/protocol/record"
+	"ottla/storage/checkpoint"
 	"ottla/storage/segment"
 	"ottla/storage/vfs"
 )
@@ -398,7 +399,7 @@ func (m *model) compareRebuilt() {
 	if got, want := rebuilt.ActiveProducers(), m.log.ActiveProducers(); m.is.start == 0 && !slices.Equal(got, want) {
 		m.fatal("producers are %+v, rebuilt %+v", want, got)
 	}
-	if got, want := epochsUpTo(rebuilt.Epochs(), m.is.end), epochsUpTo(m.log.Epochs(), m.is.end); !slices.Equal(got, want) {
+	if got, want := checkpoint.EpochsUpTo(rebuilt.Epochs(), m.is.end), checkpoint.EpochsUpTo(m.log.Epochs(), m.is.end); !slices.Equal(got, want) {
 		m.fatal("epochs are %v, rebuilt %v", want, got)
 	}
 	if _, err := m.log.Close(m.now, true); err != nil {

@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"ottla/protocol"
+	"ottla/storage/checkpoint"
 	"ottla/storage/segment"
 	"ottla/storage/vfs"
 )
@@ -21,9 +22,9 @@ type opening struct {
 	stored  []protocol.Offset // snapshot files found
 	resumed bool              // the last segment was walked from its last index entry only
 
-	seen     []EpochStart    // leader epochs met in walked batches
-	seenFrom protocol.Offset // base of the first segment walked from its start
-	txnsFrom protocol.Offset // base of the first segment whose .txnindex is to be compared with its batches
+	seen     []checkpoint.EpochStart // leader epochs met in walked batches
+	seenFrom protocol.Offset         // base of the first segment walked from its start
+	txnsFrom protocol.Offset         // base of the first segment whose .txnindex is to be compared with its batches
 }
 
 // never is an offset that no log reaches.
@@ -180,7 +181,7 @@ func (o *opening) readTopicID() {
 		return
 	}
 	if err == nil {
-		o.topicID, err = ParsePartitionMetadata(data)
+		o.topicID, err = checkpoint.ParseTopicID(data)
 	}
 	if err != nil {
 		o.report.TopicIDLost = true

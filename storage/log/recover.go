@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"ottla/protocol"
+	"ottla/storage/checkpoint"
 	"ottla/storage/segment"
 )
 
@@ -185,7 +186,7 @@ func (o *opening) count(w segment.Walked) {
 func (o *opening) see(b segment.Batch) error {
 	epoch := b.Header.PartitionLeaderEpoch()
 	if n := len(o.seen); epoch >= 0 && (n == 0 || epoch > o.seen[n-1].Epoch) {
-		o.seen = append(o.seen, EpochStart{epoch, b.Header.BaseOffset()})
+		o.seen = append(o.seen, checkpoint.EpochStart{Epoch: epoch, Start: b.Header.BaseOffset()})
 	}
 	return nil
 }

@@ -7,17 +7,18 @@ import (
 	"slices"
 
 	"ottla/protocol"
+	"ottla/storage/checkpoint"
 	"ottla/storage/segment"
 )
 
 // recoverEpochs loads the leader epochs and makes them fit the log.
 func (o *opening) recoverEpochs() error {
-	loaded, err := ReadEpochCheckpoint(o.env.FS, path.Join(o.dir, epochFile))
-	lost := errors.Is(err, ErrCheckpoint) || errors.Is(err, fs.ErrNotExist) && o.end > o.logStart
+	loaded, err := checkpoint.ReadEpochs(o.env.FS, path.Join(o.dir, epochFile))
+	lost := errors.Is(err, checkpoint.ErrDamaged) || errors.Is(err, fs.ErrNotExist) && o.end > o.logStart
 	if err != nil && !lost && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	epochs := epochsUpTo(loaded, o.end)
+	epochs := checkpoint.EpochsUpTo(loaded, o.end)
 	if !lost && o.state.Trust != Clean && !o.opts.Load().Compact {
 		if lost, err = o.epochsContradict(epochs); err != nil {
 			return err
@@ -31,20 +32,20 @@ func (o *opening) recoverEpochs() error {
 	} else {
 		epochs = o.withSeen(epochs)
 	}
-	epochs, _ = epochsFrom(epochs, o.logStart)
+	epochs, _ = checkpoint.EpochsFrom(epochs, o.logStart)
 	o.epochs = epochs
 	if slices.Equal(epochs, loaded) && !lost {
 		return nil
 	}
-	return WriteEpochCheckpoint(o.env.FS, path.Join(o.dir, epochFile), epochs)
+	return checkpoint.WriteEpochs(o.env.FS, path.Join(o.dir, epochFile), epochs)
 }
 
 // withSeen replaces what the file says of segments that were walked whole, and adds newer epochs met in others.
-func (o *opening) withSeen(epochs []EpochStart) []EpochStart {
-	epochs = epochsUpTo(epochs, o.seenFrom)
+func (o *opening) withSeen(epochs []checkpoint.EpochStart) []checkpoint.EpochStart {
+	epochs = checkpoint.EpochsUpTo(epochs, o.seenFrom)
 	for _, e := range o.seen {
 		if n := len(epochs); n == 0 || e.Epoch > epochs[n-1].Epoch {
-			epochs, _ = withEpoch(epochs, e)
+			epochs, _ = checkpoint.WithEpoch(epochs, e)
 		}
 	}
 	return epochs
@@ -52,7 +53,7 @@ func (o *opening) withSeen(epochs []EpochStart) []EpochStart {
 
 // epochsContradict looks at the batches on both sides of each epoch's beginning: it must be the first of its epoch, and
 // the one before it be of the epoch before.
-func (o *opening) epochsContradict(epochs []EpochStart) (bool, error) {
+func (o *opening) epochsContradict(epochs []checkpoint.EpochStart) (bool, error) {
 	if len(epochs) > 0 && epochs[0].Start > o.logStart || len(epochs) == 0 && o.end > o.logStart {
 		return true, nil
 	}
@@ -86,7 +87,7 @@ func (o *opening) batchAt(offset protocol.Offset) (protocol.Offset, protocol.Lea
 }
 
 // epochsOfBatches walks all batches.
-func (o *opening) epochsOfBatches() ([]EpochStart, error) {
+func (o *opening) epochsOfBatches() ([]checkpoint.EpochStart, error) {
 	o.seen = nil
 	for _, s := range o.segments {
 		if err := s.Batches(s.Base(), s.Size(), o.see); err != nil {

@@ -12,6 +12,7 @@ import (
 
 	"ottla/protocol"
 	"ottla/protocol/record"
+	"ottla/storage/checkpoint"
 	"ottla/storage/segment"
 	"ottla/storage/vfs"
 )
@@ -24,7 +25,7 @@ type tornLog struct {
 	end      protocol.Offset
 	recovery protocol.Offset // recovery point of the unclean trusts
 	bases    []protocol.Offset
-	epochs   []EpochStart
+	epochs   []checkpoint.EpochStart
 	actives  []ActiveProducer
 	aborted  int
 }

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"ottla/protocol"
+	"ottla/storage/checkpoint"
 	"ottla/storage/segment"
 )
 
@@ -102,7 +103,7 @@ func (l *Log) cutSegments(target int, end protocol.Offset, position int64) error
 }
 
 func (l *Log) cutEpochs(end protocol.Offset) error {
-	epochs := epochsUpTo(l.epochs, end)
+	epochs := checkpoint.EpochsUpTo(l.epochs, end)
 	if len(epochs) == len(l.epochs) {
 		return nil
 	}

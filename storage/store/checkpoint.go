@@ -10,7 +10,7 @@ import (
 	"sync"
 
 	"ottla/protocol"
-	"ottla/storage/log"
+	"ottla/storage/checkpoint"
 	"ottla/storage/vfs"
 )
 
@@ -45,7 +45,7 @@ func readCheckpoints(fsys vfs.FS, dir string) (c *checkpoints, damaged []string,
 	for _, file := range checkpointFiles {
 		read, err := readCheckpoint(fsys, path.Join(dir, file))
 		switch {
-		case errors.Is(err, log.ErrCheckpoint):
+		case errors.Is(err, checkpoint.ErrDamaged):
 			damaged = append(damaged, file)
 			read = offsets{}
 		case err != nil:
@@ -68,9 +68,9 @@ func readCheckpoint(fsys vfs.FS, name string) (offsets, error) {
 		return nil, fmt.Errorf("cannot read %s: %w", name, err)
 	}
 	if !bytes.HasSuffix(data, []byte("\n")) {
-		return nil, fmt.Errorf("%s: %w: its last line is cut", name, log.ErrCheckpoint)
+		return nil, fmt.Errorf("%s: %w: its last line is cut", name, checkpoint.ErrDamaged)
 	}
-	return log.ParseCheckpoint(data)
+	return checkpoint.ParseOffsets(data)
 }
 
 func (c *checkpoints) get(file string, tp protocol.TopicPartition) protocol.Offset {
@@ -95,7 +95,7 @@ func (c *checkpoints) writeLocked(file string, content offsets) error {
 	if maps.Equal(content, c.onDisk[file]) {
 		return nil
 	}
-	if err := log.WriteCheckpoint(c.fsys, path.Join(c.dir, file), content); err != nil {
+	if err := checkpoint.WriteOffsets(c.fsys, path.Join(c.dir, file), content); err != nil {
 		return err
 	}
 	c.onDisk[file] = content

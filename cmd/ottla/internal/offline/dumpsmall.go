@@ -8,7 +8,7 @@ import (
 	"slices"
 
 	"ottla/protocol"
-	"ottla/storage/log"
+	"ottla/storage/checkpoint"
 	"ottla/storage/producer"
 	"ottla/storage/store"
 	"ottla/storage/vfs"
@@ -49,7 +49,7 @@ func dumpOffsets(d *dumper, data []byte) error {
 	if len(data) == 0 {
 		return nil // as Apache Kafka creates it before there is something to say
 	}
-	offsets, err := log.ParseCheckpoint(data)
+	offsets, err := checkpoint.ParseOffsets(data)
 	if err != nil {
 		return err
 	}
@@ -78,7 +78,7 @@ func dumpEpochs(d *dumper, data []byte) error {
 	if len(data) == 0 {
 		return nil
 	}
-	epochs, err := log.ParseEpochCheckpoint(data)
+	epochs, err := checkpoint.ParseEpochs(data)
 	for _, e := range epochs {
 		d.line("epoch=%d startOffset=%d", e.Epoch, e.Start)
 	}
@@ -89,7 +89,7 @@ func dumpEpochs(d *dumper, data []byte) error {
 }
 
 func dumpPartitionMetadata(d *dumper, data []byte) error {
-	id, err := log.ParsePartitionMetadata(data)
+	id, err := checkpoint.ParseTopicID(data)
 	if err == nil {
 		d.line("topicId=%s", id)
 	}
