@@ -16,7 +16,7 @@ INEFFASSIGN := github.com/gordonklaus/ineffassign@v0.2.0
 MISSPELL    := github.com/client9/misspell/cmd/misspell@v0.3.4
 ERRORLINT   := codeberg.org/polyfloyd/go-errorlint@v1.9.1
 
-.PHONY: all install build run test test-quick unit race lint cross torn fuzz sim compat tools diff dumpcheck crash control control-sample clean
+.PHONY: all install build run test test-quick unit race lint cross torn fuzz sim compat tools diff dumpcheck crash bench rebalance control control-sample clean
 
 all: build
 
@@ -77,6 +77,12 @@ dumpcheck: build
 
 crash: build
 	compat/run.sh crash
+
+bench: build ## Ottla and Apache Kafka side by side; BENCH_FLAGS=-quick takes under 8 minutes
+	compat/run.sh bench -out testdata/bench $(BENCH_FLAGS)
+
+rebalance: build ## a hundred members, a thousand partitions, one killed; beside Apache Kafka
+	compat/run.sh rebalance
 
 control: ## record the same scenarios on Apache Kafka under testdata/control/
 	compat/run.sh control

@@ -4,13 +4,17 @@
 #   run.sh install     what the suite needs (install.sh)
 #   run.sh clients     clients x scenarios
 #   run.sh tools       Apache Kafka's command-line tools
+#   run.sh applications   Kafka Streams, a Kafka Connect worker, spring-kafka
 #   run.sh dumpcheck   Apache Kafka's DumpLogSegments over every file of a loaded node, then Apache Kafka on its directory
 #   run.sh crash       kill -9 under load, restart; with 1 GB of log; and the measured start, memory and size
 #   run.sh measure     only the measured figures
+#   run.sh bench       Ottla and Apache Kafka measured side by side (flags: compat/bench, as -quick)
+#   run.sh rebalance   a group of a hundred real members on a thousand partitions, on both
+#   run.sh lag         the metrics of consumer lag beside ConsumerGroupCommand
 #   run.sh diff        raw requests, every field of the answers compared with the record of Apache Kafka
-#   run.sh control     clients, tools and diff against Apache Kafka 4.4.0, recorded under testdata/control/
+#   run.sh control     clients, tools, applications and diff against Apache Kafka 4.4.0, recorded under testdata/control/
 #   run.sh control-sample   a few cells against Apache Kafka again, compared with what is recorded (for CI)
-#   run.sh all         install, clients, tools, diff, dumpcheck, crash
+#   run.sh all         install, clients, tools, applications, diff, dumpcheck, crash
 #
 # OTTLA_COMPAT_TARGET=kafka runs a part against Apache Kafka instead of bin/ottla. OTTLA_COMPAT_RUN narrows the tests to a
 # go test -run pattern below the part's test (clients: all/kcat/codec-gzip). Results go to compat/results/ (ignored by git).
@@ -27,7 +31,7 @@ export OTTLA_COMPAT_PIDS=$pids
 sweep() {
   local pid
   while read -r pid; do
-    if [ -r "/proc/$pid/cmdline" ] && tr '\0' ' ' <"/proc/$pid/cmdline" | grep -qE 'kafka\.Kafka|ottla serve| Driver|driver\.py|^kcat '; then
+    if [ -r "/proc/$pid/cmdline" ] && tr '\0' ' ' <"/proc/$pid/cmdline" | grep -qE 'kafka\.Kafka|ottla serve| Driver| Applications|ConnectDistributed|driver\.py|^kcat '; then
       kill -9 "$pid" 2>/dev/null || true
     fi
   done <"$pids"
@@ -57,6 +61,11 @@ case "${1:-}" in
     results "$here/results"
     run_tests TestTools 10m
     ;;
+  applications)
+    "$here/install.sh"
+    results "$here/results"
+    run_tests TestApplications 10m
+    ;;
   dumpcheck)
     "$here/install.sh"
     run_tests "Test(Dump|Adopt)" 10m
@@ -69,6 +78,18 @@ case "${1:-}" in
     "$here/install.sh"
     run_tests 'Test(Crash|CrashLarge|CrashGroups|Measure)' 10m
     ;;
+  bench)
+    "$here/install.sh"
+    go run ./compat/bench "${@:2}"
+    ;;
+  rebalance)
+    "$here/install.sh"
+    run_tests TestRebalance 10m
+    ;;
+  lag)
+    "$here/install.sh"
+    run_tests TestLag 5m
+    ;;
   measure)
     "$here/install.sh"
     run_tests TestMeasure 5m
@@ -79,6 +100,7 @@ case "${1:-}" in
     results "$root/testdata/control"
     run_tests TestClients 15m
     run_tests TestTools 10m
+    run_tests TestApplications 10m
     run_tests TestDiff 5m
     ;;
   control-sample)
@@ -87,7 +109,7 @@ case "${1:-}" in
     run_tests TestControlSample 5m
     ;;
   all)
-    for part in clients tools diff dumpcheck crash; do "$here/run.sh" "$part"; done
+    for part in clients tools applications diff dumpcheck crash; do "$here/run.sh" "$part"; done
     ;;
   *)
     sed -n '2,/^set/{/^#/s/^# \{0,1\}//p}' "$0" >&2

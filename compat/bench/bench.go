@@ -1,0 +1,220 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"ottla/compat/franz"
+	"ottla/compat/harness"
+)
+
+// bench is one run over all lines.
+type bench struct {
+	settings
+	servers []*server
+	lines   []*line
+}
+
+// line is one kind of load. Its rounds are alternated between the servers.
+type line struct {
+	name string
+	// prepare is called once for each server before its rounds; nil if there is nothing to do.
+	prepare func(ctx context.Context, s *server) error
+	// round makes one round and gives its figures, the same ones each time.
+	round func(ctx context.Context, s *server) (figures, error)
+	// alone marks a line that starts servers of its own.
+	alone bool
+	// left says why the line could not be measured.
+	left string
+
+	results map[harness.Kind][]figures // of the measured rounds
+}
+
+// figure is one measured value of a round.
+type figure struct {
+	name   string // with its unit
+	value  float64
+	higher bool // more is better
+}
+
+type figures []figure
+
+// server is one of the two that are measured.
+type server struct {
+	*harness.Node
+	ref   *franz.Client // for what surrounds the measured load
+	dir   string
+	count int // topics made, for their names
+}
+
+// properties are laid over the harness's for both servers alike: data that a round leaves behind goes soon, sessions of groups
+// may be short.
+var properties = map[string]string{
+	"file.delete.delay.ms":                         "100",
+	"log.retention.check.interval.ms":              "600000",
+	"group.min.session.timeout.ms":                 "500",
+	"group.consumer.min.session.timeout.ms":        "500",
+	"group.consumer.session.timeout.ms":            "1000",
+	"group.consumer.min.heartbeat.interval.ms":     "50",
+	"group.consumer.heartbeat.interval.ms":         "100",
+	"offsets.topic.num.partitions":                 "10",
+	"transaction.state.log.num.partitions":         "10",
+	"group.consumer.assignors":                     "uniform,range",
+	"group.coordinator.rebalance.protocols":        "classic,consumer",
+	"share.coordinator.state.topic.num.partitions": "1",
+}
+
+// newServer makes a server in a new folder; it is not started.
+func newServer(kind harness.Kind, dir string) (*server, error) {
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return nil, err
+	}
+	node, err := harness.NewNode(harness.Options{Kind: kind, Name: "bench-" + string(kind), Dir: dir, Properties: properties})
+	if err != nil {
+		return nil, err
+	}
+	return &server{Node: node, ref: franz.New(node.Addr()), dir: dir}, nil
+}
+
+// topic makes a new topic and waits until all its partitions have their leader.
+func (s *server) topic(ctx context.Context, partitions int) (string, error) {
+	s.count++
+	name := fmt.Sprintf("bench-%d", s.count)
+	if err := s.ref.CreateTopic(ctx, name, partitions, nil); err != nil {
+		return "", err
+	}
+	c, err := dial(ctx, s.Addr())
+	if err != nil {
+		return "", err
+	}
+	defer func() { _ = c.Close() }()
+	req := kmsg.NewPtrListOffsetsRequest()
+	req.Version, req.ReplicaID = 1, -1
+	topic := kmsg.NewListOffsetsRequestTopic()
+	topic.Topic = name
+	for p := range partitions {
+		part := kmsg.NewListOffsetsRequestTopicPartition()
+		part.Partition, part.Timestamp = int32(p), -1
+		topic.Partitions = append(topic.Partitions, part)
+	}
+	req.Topics = append(req.Topics, topic)
+	for ctx.Err() == nil {
+		resp, err := c.ask(req)
+		if err != nil {
+			return "", err
+		}
+		led := true
+		for _, part := range resp.(*kmsg.ListOffsetsResponse).Topics[0].Partitions { //nolint:forcetypeassert // ResponseKind
+			led = led && part.ErrorCode == 0
+		}
+		if led {
+			return name, nil
+		}
+		time.Sleep(retryPause)
+	}
+	return "", ctx.Err()
+}
+
+// all runs the lines that were asked for. What was measured until an error stays in the report.
+func (b *bench) all(ctx context.Context) error {
+	defer func() {
+		for _, s := range b.servers {
+			s.Close()
+		}
+	}()
+	for _, l := range allLines(b.settings) {
+		if !b.only.MatchString(l.name) {
+			continue
+		}
+		b.lines = append(b.lines, l)
+		l.results = map[harness.Kind][]figures{}
+		if err := b.line(ctx, l); err != nil {
+			return fmt.Errorf("%s: %w", l.name, err)
+		}
+	}
+	return nil
+}
+
+func (b *bench) line(ctx context.Context, l *line) error {
+	servers, err := b.serversFor(ctx, l)
+	if err != nil {
+		return err
+	}
+	for _, s := range servers {
+		if l.prepare == nil {
+			break
+		}
+		harness.Progress("%s: preparing %s", l.name, s.Kind())
+		if err := l.prepare(ctx, s); errors.Is(err, errNotServed) {
+			l.left = fmt.Sprintf("%s: %v", s.Kind(), err)
+			return nil
+		} else if err != nil {
+			return fmt.Errorf("%s: %w", s.Kind(), err)
+		}
+	}
+	first := 0 // a round that does not count, so that what is made once is made
+	if l.alone {
+		first = 1
+	}
+	for n := first; n <= b.rounds; n++ {
+		for i := range servers {
+			s := servers[(i+n)%len(servers)] // who comes first alternates too
+			got, err := l.round(ctx, s)
+			if err != nil {
+				return fmt.Errorf("%s, round %d: %w\n%s", s.Kind(), n, err, s.LogTail(5))
+			}
+			harness.Progress("%s: round %d of %d, %s: %s", l.name, n, b.rounds, s.Kind(), got)
+			if n > 0 {
+				l.results[s.Kind()] = append(l.results[s.Kind()], got)
+			}
+			settle(ctx)
+		}
+	}
+	return nil
+}
+
+// errNotServed says that a server does not have what a line measures.
+var errNotServed = errors.New("not served")
+
+// serversFor starts the servers when the first line needs them.
+func (b *bench) serversFor(ctx context.Context, l *line) ([]*server, error) {
+	if l.alone {
+		var all []*server
+		for _, kind := range b.targets {
+			s, err := newServer(kind, filepath.Join(b.dir, "alone-"+string(kind)))
+			if err != nil {
+				return nil, err
+			}
+			all = append(all, s)
+		}
+		return all, nil
+	}
+	if b.servers != nil {
+		return b.servers, nil
+	}
+	for _, kind := range b.targets {
+		s, err := newServer(kind, filepath.Join(b.dir, string(kind)))
+		if err != nil {
+			return nil, err
+		}
+		if _, err := s.Start(ctx); err != nil {
+			return nil, err
+		}
+		b.servers = append(b.servers, s)
+	}
+	return b.servers, nil
+}
+
+// settle leaves the disk and the servers a moment between rounds, so that one does not pay for the other.
+func settle(ctx context.Context) {
+	select {
+	case <-ctx.Done():
+	case <-time.After(300 * time.Millisecond):
+	}
+}

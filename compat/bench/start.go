@@ -1,0 +1,49 @@
+package main
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"strconv"
+	"time"
+)
+
+// startLine measures the first start on an empty directory, a second start, and the memory when nothing happens.
+func startLine(idle time.Duration) *line {
+	return &line{name: "start, and memory when idle", alone: true, round: func(ctx context.Context, s *server) (figures, error) {
+		s.count++
+		fresh, err := newServer(s.Kind(), filepath.Join(s.dir, strconv.Itoa(s.count)))
+		if err != nil {
+			return nil, err
+		}
+		s.Node = fresh.Node
+		defer func() { _ = os.RemoveAll(fresh.dir) }()
+		defer fresh.Close()
+		first, err := fresh.Start(ctx)
+		if err != nil {
+			return nil, err
+		}
+		cpu, err := cpuSeconds(fresh.Process().Pid())
+		if err != nil {
+			return nil, err
+		}
+		if _, err := fresh.Stop(); err != nil {
+			return nil, err
+		}
+		again, err := fresh.Start(ctx)
+		if err != nil {
+			return nil, err
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(idle):
+		}
+		memory, err := memoryMB(fresh.Process().Pid(), "VmRSS:")
+		return figures{
+			{name: "first start ms", value: float64(first.Milliseconds())},
+			{name: "again ms", value: float64(again.Milliseconds())},
+			{name: "CPU s of start", value: cpu},
+			{name: "idle RSS MB", value: memory},
+		}, err
+	}}
+}
