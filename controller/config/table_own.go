@@ -27,4 +27,8 @@ var ownRows = []Row{
 		Name: "ottla.metrics.partitions.max", Type: Int, Default: "2000", Allowed: atLeast(0), Support: Acted,
 		Doc: "Beyond how many partitions on this node, and beyond how many committed offsets of groups that it coordinates, the metrics have no series of single partitions.",
 	},
+	{
+		Name: "ottla.debug.pprof.listener", Type: String, Default: "", Support: Acted,
+		Doc: "The host:port, of this machine's loopback alone, on which profiles of the process are served under /debug/pprof/; empty: nowhere.",
+	},
 }

@@ -53,6 +53,11 @@ func Run(ctx context.Context, node *config.BrokerConfig, logger *slog.Logger, le
 		return err
 	}
 	defer r.closeMetrics()
+	profiles, err := openProfiles(node, logger)
+	if err != nil {
+		return err
+	}
+	defer profiles.close()
 	if r.perIP, err = addresses(node.MaxConnectionsPerIP); err != nil {
 		return err
 	}
