@@ -70,6 +70,7 @@ func (f formatFlags) options(settings *config.BrokerConfig) (offline.FormatOptio
 		ClusterID: f.clusterID, NodeID: settings.NodeID, Dirs: settings.LogDirs, MetadataDir: settings.MetadataLogDir,
 		Controller: settings.Controller, StaticVoters: len(settings.QuorumVoters) > 0,
 		ListenerName: settings.ControllerListenerNames[0], ReleaseVersion: f.release, IgnoreFormatted: f.ignoreFormatted, Scram: f.scram,
+		DefaultFeatures: node.DefaultFeatures(),
 	}
 	for _, text := range f.features {
 		feature, err := offline.ParseFeature(text)

@@ -138,6 +138,8 @@ func fillTopics(req kmsg.Request) {
 	case *kmsg.OffsetFetchRequest:
 		req.Topics = []kmsg.OffsetFetchRequestTopic{{Topic: name, Partitions: make([]int32, 1)}}
 		req.Groups = []kmsg.OffsetFetchRequestGroup{{Group: name}}
+	case *kmsg.ConsumerGroupDescribeRequest:
+		req.Groups = []string{name}
 	case *kmsg.DescribeGroupsRequest:
 		req.Groups = []string{name}
 	case *kmsg.DeleteGroupsRequest:

@@ -59,7 +59,8 @@ func errorResponse(req kmsg.Request, err error) kmsg.Response {
 	case *kmsg.ListOffsetsResponse, *kmsg.OffsetForLeaderEpochResponse, *kmsg.DeleteRecordsResponse, *kmsg.OffsetCommitResponse,
 		*kmsg.DescribeProducersResponse:
 		failPartitions(resp, req, code)
-	case *kmsg.OffsetFetchResponse, *kmsg.FindCoordinatorResponse, *kmsg.DescribeGroupsResponse, *kmsg.DeleteGroupsResponse:
+	case *kmsg.OffsetFetchResponse, *kmsg.FindCoordinatorResponse, *kmsg.DescribeGroupsResponse, *kmsg.DeleteGroupsResponse,
+		*kmsg.ConsumerGroupDescribeResponse:
 		failGroups(resp, req, code)
 	default:
 		failAtTop(resp, code, message)
@@ -83,6 +84,10 @@ func failGroups(resp kmsg.Response, req kmsg.Request, code int16) {
 	case *kmsg.DescribeGroupsResponse:
 		for _, id := range req.(*kmsg.DescribeGroupsRequest).Groups {
 			resp.Groups = append(resp.Groups, undescribedGroup(id, protocol.ErrorCode(code)))
+		}
+	case *kmsg.ConsumerGroupDescribeResponse:
+		for _, id := range req.(*kmsg.ConsumerGroupDescribeRequest).Groups {
+			resp.Groups = append(resp.Groups, undescribedConsumerGroup(id, protocol.ErrorCode(code).Err()))
 		}
 	case *kmsg.DeleteGroupsResponse:
 		for _, id := range req.(*kmsg.DeleteGroupsRequest).Groups {

@@ -58,6 +58,9 @@ func (c *call) askGroup(id string, message kmsg.Request, done func(resp kmsg.Res
 
 func (c *call) askGroupPartition(partition int32, message kmsg.Request, done func(resp kmsg.Response, err error)) {
 	request := group.Request{Message: message, ClientID: c.clientID(), ClientHost: javaAddress(c.request.Conn.RemoteAddr())}
+	if _, ok := message.(*kmsg.ConsumerGroupHeartbeatRequest); ok {
+		request.MayDescribe = c.describer()
+	}
 	c.Groups.Submit(c.now, partition, request, func(reply any, err error) {
 		c.guard(func() {
 			if err != nil {
@@ -67,6 +70,19 @@ func (c *call) askGroupPartition(partition int32, message kmsg.Request, done fun
 			done(reply.(kmsg.Response), nil)
 		})
 	})
+}
+
+// describer gives a func that tells which topics the requester may describe, also
+// when the request has been answered; nil: all.
+func (c *call) describer() func(topic string) bool {
+	authorize := c.Authorize
+	if authorize == (Permissive{}) {
+		return nil
+	}
+	who := c.requester()
+	return func(topic string) bool {
+		return authorize.Allowed(who, kmsg.ACLOperationDescribe, kmsg.ACLResourceTypeTopic, topic)
+	}
 }
 
 // relayGroup has the coordinator of a group answer a request, if the requester may

@@ -64,6 +64,8 @@ var registry = []API{
 	row(protocol.BrokerHeartbeat, clusterAction[*kmsg.BrokerHeartbeatRequest]),
 	row(protocol.UnregisterBroker, unregisterBroker),
 	row(protocol.AllocateProducerIds, clusterAction[*kmsg.AllocateProducerIDsRequest]),
+	row(protocol.ConsumerGroupHeartbeat, consumerGroupHeartbeat).ofGroups(),
+	row(protocol.ConsumerGroupDescribe, consumerGroupDescribe).ofGroups(),
 	row(protocol.ControllerRegistration, clusterAction[*kmsg.ControllerRegistrationRequest]),
 	row(protocol.AssignReplicasToDirs, clusterAction[*kmsg.AssignReplicasToDirsRequest]),
 	row(protocol.ListConfigResources, listConfigResources),

@@ -22,7 +22,7 @@ func (n *Node) coordinate() {
 }
 
 func (n *Node) groupOptions() shard.Options {
-	machines := group.Options{Settings: group.SettingsOf(n.config), Random: n.options.Random, MaxBatchBytes: n.groupBatchBytes}
+	machines := group.Options{Settings: group.SettingsOf(n.config), Random: n.options.Random, Image: n.quorum.Image, MaxBatchBytes: n.groupBatchBytes}
 	return shard.Options{
 		Topic: protocol.ConsumerOffsetsTopic, Replicas: n.replicas, Pool: n.pool,
 		NewMachine:   func(int32) machine.Machine { return group.New(machines) },

@@ -2,7 +2,10 @@ package node
 
 import (
 	"log/slog"
+	"maps"
+	"slices"
 
+	"ottla/cmd/ottla/internal/offline"
 	"ottla/controller/cluster"
 	"ottla/controller/metadata"
 	"ottla/storage/log"
@@ -19,12 +22,26 @@ const oldestServed = 21
 var ServedFeatures = map[string]cluster.Range{
 	metadata.MetadataVersionFeature: {Min: oldestServed, Max: int16(metadata.MaxMetadataVersion)},
 	metadata.KRaftVersionFeature:    {Min: 0, Max: 1},
+	metadata.GroupVersionFeature:    {Min: 0, Max: 1},
+}
+
+// DefaultFeatures are the levels with which a new cluster is formatted if nothing
+// else is asked for: the highest that is served, of each feature that is not derived
+// from something else.
+func DefaultFeatures() []offline.Feature {
+	var defaults []offline.Feature
+	for _, feature := range metadata.AllFeatures() {
+		if served, ok := ServedFeatures[feature.Name]; ok && feature.Name != metadata.KRaftVersionFeature {
+			defaults = append(defaults, offline.Feature{Name: feature.Name, Level: served.Max})
+		}
+	}
+	return defaults
 }
 
 // supportedRanges is ServedFeatures as registrations say it.
 func supportedRanges() []metadata.SupportedRange {
 	var ranges []metadata.SupportedRange
-	for _, name := range []string{metadata.KRaftVersionFeature, metadata.MetadataVersionFeature} {
+	for _, name := range slices.Sorted(maps.Keys(ServedFeatures)) {
 		ranges = append(ranges, metadata.SupportedRange{Name: name, Min: ServedFeatures[name].Min, Max: ServedFeatures[name].Max})
 	}
 	return ranges

@@ -35,7 +35,7 @@ func (n *Node) format(now time.Time) error {
 	options := offline.FormatOptions{
 		ClusterID: protocol.NewUUID(n.options.Random).String(), NodeID: n.config.NodeID, Dirs: n.config.LogDirs,
 		MetadataDir: n.config.MetadataLogDir, Controller: true, StaticVoters: len(n.config.QuorumVoters) > 0,
-		ListenerName: n.config.ControllerListenerNames[0],
+		ListenerName: n.config.ControllerListenerNames[0], DefaultFeatures: DefaultFeatures(),
 	}
 	if !options.StaticVoters {
 		options.Quorum = offline.Standalone
