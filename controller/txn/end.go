@@ -13,6 +13,8 @@ func (c *Coordinator) endTxn(d *decision, request EndTxn) (any, error) {
 	switch {
 	case t == nil:
 		return nil, unknown(request.TransactionalID)
+	case request.Version >= Version2 && d.version < Version1:
+		return nil, tooNew()
 	case request.Version >= Version2:
 		return c.endV2(d, t, request)
 	}
@@ -57,6 +59,8 @@ func (c *Coordinator) endV2(d *decision, t *transaction, request EndTxn) (any, e
 	switch {
 	case is.state.preparing():
 		return nil, concurrent(t)
+	case rotated && !retry:
+		return nil, fenced(t)
 	case !retry:
 		if err := is.belongsTo(t, request.Producer); err != nil {
 			return nil, err
@@ -159,6 +163,12 @@ func preparation(commit bool) State {
 }
 
 func outcome(commit bool) State { return preparation(commit).completed() }
+
+// tooNew is for those who work the second way where the records have no room for
+// it (Apache Kafka fails when it writes, and the transaction hangs).
+func tooNew() error {
+	return protocol.Errorf(protocol.UnsupportedVersion, "transaction.version is 0")
+}
 
 func notNow(t *transaction, request EndTxn) error {
 	return protocol.Errorf(protocol.InvalidTxnState, "%q is %s: it cannot be ended with commit=%t", t.id, t.durable.state, request.Commit)

@@ -14,6 +14,8 @@ func (c *Coordinator) addPartitions(d *decision, request AddPartitions) (any, er
 	switch {
 	case t == nil:
 		return nil, unknown(request.TransactionalID)
+	case request.Version >= Version2 && d.version < Version1:
+		return nil, tooNew()
 	case t.durable.state.preparing():
 		return nil, concurrent(t)
 	}
