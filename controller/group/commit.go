@@ -5,6 +5,7 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kmsg"
 
+	"ottla/controller/consumer"
 	"ottla/protocol"
 )
 
@@ -15,7 +16,11 @@ const commitTellsGroup = 9
 // commitOffsets commits a group's offsets. Commits with a generation come of a
 // member and prolong its session.
 func (c *Coordinator) commitOffsets(d *decision, m *kmsg.OffsetCommitRequest) kmsg.Response {
-	if bad := c.mayCommit(d, m); bad != protocol.None {
+	check, bad := c.mayCommit(d, m)
+	if bad == protocol.None && check != nil {
+		bad = c.mayCommitAll(m, check)
+	}
+	if bad != protocol.None {
 		return commitResponse(m, func(kmsg.OffsetCommitRequestTopicPartition) protocol.ErrorCode { return bad })
 	}
 	expireMs := int64(-1)
@@ -44,18 +49,45 @@ func (c *Coordinator) commitOffsets(d *decision, m *kmsg.OffsetCommitRequest) km
 	return commitResponse(m, c.checkMetadata)
 }
 
-// mayCommit checks who commits.
-func (c *Coordinator) mayCommit(d *decision, m *kmsg.OffsetCommitRequest) protocol.ErrorCode {
+// partitionCheck tells whether a partition's offset may be committed.
+type partitionCheck = func(topic string, id protocol.TopicID, partition int32) error
+
+// mayCommit checks who commits. check, if there is one, is to be asked about each
+// partition, too.
+func (c *Coordinator) mayCommit(d *decision, m *kmsg.OffsetCommitRequest) (check partitionCheck, bad protocol.ErrorCode) {
 	known := c.lookup(m.Group)
 	switch {
 	case known == nil && m.Generation < 0:
-		return protocol.None // a consumer that assigns itself, or an administrator
+		return nil, protocol.None // a consumer that assigns itself, or an administrator
 	case known == nil && m.Version >= commitTellsGroup:
-		return protocol.GroupIDNotFound
+		return nil, protocol.GroupIDNotFound
 	case known == nil:
-		return protocol.IllegalGeneration
+		return nil, protocol.IllegalGeneration
+	case known.consumer != nil:
+		commit := consumer.Commit{MemberID: m.MemberID, InstanceID: m.InstanceID, Epoch: m.Generation, Version: m.Version}
+		check, err := known.consumer.MayCommit(commit)
+		return check, protocol.CodeOf(err)
 	}
-	g := known.classic
+	return nil, c.mayCommitClassic(d, known.classic, m)
+}
+
+// mayCommitAll asks about every partition whose commit is sound otherwise: one
+// refusal refuses all.
+func (c *Coordinator) mayCommitAll(m *kmsg.OffsetCommitRequest, check partitionCheck) protocol.ErrorCode {
+	for _, topic := range m.Topics {
+		for _, p := range topic.Partitions {
+			if c.checkMetadata(p) != protocol.None {
+				continue
+			}
+			if err := check(topic.Topic, topic.TopicID, p.Partition); err != nil {
+				return protocol.CodeOf(err)
+			}
+		}
+	}
+	return protocol.None
+}
+
+func (c *Coordinator) mayCommitClassic(d *decision, g *classicGroup, m *kmsg.OffsetCommitRequest) protocol.ErrorCode {
 	switch {
 	case m.Generation < 0 && g.state == stateEmpty:
 		return protocol.None
@@ -118,14 +150,14 @@ func (c *Coordinator) deleteOffsets(d *decision, m *kmsg.OffsetDeleteRequest) km
 	case known == nil:
 		response.ErrorCode = code(protocol.GroupIDNotFound)
 		return response
-	case known.classic.state != stateEmpty && known.classic.protocolType != consumerProtocol:
+	case known.classic != nil && known.classic.state != stateEmpty && known.classic.protocolType != consumerProtocol:
 		response.ErrorCode = code(protocol.NonEmptyGroup)
 		return response
 	}
 	for _, topic := range m.Topics {
 		t := kmsg.OffsetDeleteResponseTopic{Topic: topic.Topic}
 		outcome := protocol.None
-		if known.classic.subscribed(topic.Topic) {
+		if known.subscribed(topic.Topic) {
 			outcome = protocol.GroupSubscribedToTopic
 		}
 		for _, p := range topic.Partitions {

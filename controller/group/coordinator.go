@@ -7,6 +7,7 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kmsg"
 
+	"ottla/controller/consumer"
 	"ottla/controller/machine"
 	"ottla/controller/metadata"
 	"ottla/protocol"
@@ -67,12 +68,17 @@ type Coordinator struct {
 	active    bool
 	deadlines deadlines
 	cleanup   deadline // the next look for offsets and groups that expired
+	alarms    map[alarmKey]*alarm
+	topics    *consumer.Topics
 	tokens    machine.Token
 }
 
 // New makes an empty coordinator of one partition.
 func New(options Options) *Coordinator {
-	return &Coordinator{options: options, groups: map[string]*group{}, offsets: offsetStore{}}
+	return &Coordinator{
+		options: options, groups: map[string]*group{}, offsets: offsetStore{},
+		alarms: map[alarmKey]*alarm{}, topics: consumer.NewTopics(),
+	}
 }
 
 var _ machine.Machine = (*Coordinator)(nil)
@@ -98,11 +104,12 @@ func (c *Coordinator) Committed(protocol.Offset) {}
 func (c *Coordinator) Activate(turn machine.Turn, _ protocol.LeaderEpoch) (machine.Result, error) {
 	c.Resign()
 	c.active = true
+	c.look()
 	d := &decision{now: turn.Now}
 	for _, id := range slices.Sorted(maps.Keys(c.groups)) {
 		c.wake(d, c.groups[id])
 	}
-	c.cleanup.expire = c.expireOffsets
+	c.cleanup.expire, c.cleanup.alone = c.expireOffsets, true
 	c.deadlines.set(&c.cleanup, turn.Now.Add(c.options.Settings.OffsetsCheckInterval))
 	result := d.result(nil)
 	result.Divisible = true
@@ -112,6 +119,7 @@ func (c *Coordinator) Activate(turn machine.Turn, _ protocol.LeaderEpoch) (machi
 // Resign implements machine.Machine: the volatile state is gone.
 func (c *Coordinator) Resign() {
 	c.active, c.deadlines, c.cleanup = false, deadlines{}, deadline{}
+	c.alarms, c.topics = map[alarmKey]*alarm{}, consumer.NewTopics()
 	for _, g := range c.groups {
 		g.sleep()
 	}
@@ -120,6 +128,7 @@ func (c *Coordinator) Resign() {
 // Handle implements machine.Machine: request is a Request, a TopicsDeleted or a Survey.
 func (c *Coordinator) Handle(turn machine.Turn, request any) (machine.Result, error) {
 	d := &decision{now: turn.Now}
+	c.look()
 	switch request := request.(type) {
 	case Request:
 		reply, err := c.serve(d, request)
@@ -158,6 +167,10 @@ func (c *Coordinator) serve(d *decision, request Request) (kmsg.Response, error)
 		return c.fetchOffsets(message), nil
 	case *kmsg.OffsetDeleteRequest:
 		return c.deleteOffsets(d, message), nil
+	case *kmsg.ConsumerGroupHeartbeatRequest:
+		return c.consumerHeartbeat(d, request, message), nil
+	case *kmsg.ConsumerGroupDescribeRequest:
+		return c.describeConsumers(d, message), nil
 	case *kmsg.DescribeGroupsRequest:
 		return c.describeGroups(message), nil
 	case *kmsg.ListGroupsRequest:
@@ -169,13 +182,13 @@ func (c *Coordinator) serve(d *decision, request Request) (kmsg.Response, error)
 	}
 }
 
-// Tick implements machine.Machine: it serves the deadlines that are due. The
-// look for expired offsets is a decision of its own, for it reads what only
-// Apply changes.
+// Tick implements machine.Machine: it serves the deadlines that are due. One that
+// stands alone ends the Tick, and a Tick that has decided something ends before it.
 func (c *Coordinator) Tick(turn machine.Turn) (machine.Result, error) {
 	d := &decision{now: turn.Now}
+	c.look()
 	for range maxExpiries {
-		if c.cleanup.index == 1 && (len(d.records) > 0 || len(d.answers) > 0) {
+		if c.deadlines.nextAlone() && (len(d.records) > 0 || len(d.answers) > 0) {
 			break
 		}
 		t := c.deadlines.due(turn.Now)
@@ -183,7 +196,7 @@ func (c *Coordinator) Tick(turn machine.Turn) (machine.Result, error) {
 			break
 		}
 		t.expire(d)
-		if t == &c.cleanup {
+		if t.alone {
 			break
 		}
 	}

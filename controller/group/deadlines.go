@@ -12,6 +12,7 @@ type deadline struct {
 	at     time.Time
 	expire func(*decision)
 	order  uint64 // when it was set last: ties are decided by it
+	alone  bool   // what it does reads what only Apply changes: it is a decision of its own
 	index  int    // in the heap, plus one; 0: not set
 }
 
@@ -45,6 +46,9 @@ func (d *deadlines) next() time.Time {
 	}
 	return d.heap[0].at
 }
+
+// nextAlone tells whether the earliest is a decision of its own.
+func (d *deadlines) nextAlone() bool { return len(d.heap) > 0 && d.heap[0].alone }
 
 // due takes the earliest off if its time has come.
 func (d *deadlines) due(now time.Time) *deadline {

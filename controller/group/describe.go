@@ -70,6 +70,9 @@ func (c *Coordinator) listGroups(m *kmsg.ListGroupsRequest) kmsg.Response {
 }
 
 func (g *group) list() kmsg.ListGroupsResponseGroup {
+	if g.consumer != nil {
+		return kmsg.ListGroupsResponseGroup{Group: g.id, ProtocolType: consumerProtocol, GroupState: g.consumer.State(), GroupType: "consumer"}
+	}
 	return kmsg.ListGroupsResponseGroup{
 		Group: g.id, ProtocolType: g.classic.protocolType, GroupState: g.classic.state.String(), GroupType: "classic",
 	}
@@ -92,7 +95,7 @@ func (c *Coordinator) deleteGroups(d *decision, m *kmsg.DeleteGroupsRequest) kms
 		}
 		if outcome == protocol.None {
 			c.offsets.each(id, func(topic string, partition int32, _ committedOffset) { d.deleteOffset(id, topic, partition) })
-			d.write(groupKey(id), nil, 0)
+			c.writeTombstones(d, c.lookup(id))
 		}
 		response.Groups = append(response.Groups, kmsg.DeleteGroupsResponseGroup{Group: id, ErrorCode: code(outcome)})
 	}

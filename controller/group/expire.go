@@ -15,7 +15,7 @@ func (c *Coordinator) expireOffsets(d *decision) {
 	for _, id := range slices.Sorted(maps.Keys(c.groups)) {
 		g := c.groups[id]
 		if c.expireOf(d, g) && g.mayDelete() == protocol.None {
-			d.write(groupKey(id), nil, 0)
+			c.writeTombstones(d, g)
 		}
 	}
 }
@@ -25,13 +25,13 @@ func (c *Coordinator) expireOf(d *decision, g *group) (all bool) {
 	if len(c.offsets[g.id]) == 0 {
 		return true
 	}
-	base := g.classic.expiryBase()
+	base := g.expiryBase()
 	if base == nil {
 		return false
 	}
 	all = true
 	for _, topic := range slices.Sorted(maps.Keys(c.offsets[g.id])) {
-		if g.classic.subscribed(topic) {
+		if g.subscribed(topic) {
 			all = false
 			continue
 		}
@@ -47,7 +47,18 @@ func (c *Coordinator) expireOf(d *decision, g *group) (all bool) {
 }
 
 // expiryBase gives the time from which on retention counts (KIP-211), or nil if
-// nothing expires now:
+// nothing expires now. That of a consumer group counts since the commit, for topics
+// that nobody subscribes to.
+func (g *group) expiryBase() func(committedOffset) int64 {
+	if g.consumer != nil {
+		return sinceCommit
+	}
+	return g.classic.expiryBase()
+}
+
+func sinceCommit(o committedOffset) int64 { return o.commitMs }
+
+// expiryBase is that of a classic group:
 //
 //   - A group without a protocol commits for itself: since the commit.
 //   - An Empty group: since it became so, or since the commit if it is not known.
@@ -55,7 +66,6 @@ func (c *Coordinator) expireOf(d *decision, g *group) (all bool) {
 //     subscribes to; which those are, the caller asks.
 //   - A group that rebalances keeps everything: its members may come back.
 func (g *classicGroup) expiryBase() func(committedOffset) int64 {
-	sinceCommit := func(o committedOffset) int64 { return o.commitMs }
 	switch {
 	case g.protocolType == "":
 		return sinceCommit

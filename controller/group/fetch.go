@@ -15,6 +15,12 @@ const fetchHasGroups = 8
 func (c *Coordinator) fetchOffsets(m *kmsg.OffsetFetchRequest) kmsg.Response {
 	response := m.ResponseKind().(*kmsg.OffsetFetchResponse)
 	for _, asked := range m.Groups {
+		if g := c.lookup(asked.Group); g != nil && g.consumer != nil {
+			if err := g.consumer.MayFetch(asked.MemberID, asked.MemberEpoch); err != nil {
+				response.Groups = append(response.Groups, kmsg.OffsetFetchResponseGroup{Group: asked.Group, ErrorCode: code(protocol.CodeOf(err))})
+				continue
+			}
+		}
 		response.Groups = append(response.Groups, kmsg.OffsetFetchResponseGroup{Group: asked.Group, Topics: c.fetchGroup(asked.Group, asked.Topics)})
 	}
 	if m.Version >= fetchHasGroups {

@@ -1,14 +1,16 @@
 package group
 
 import (
+	"ottla/controller/consumer"
 	"ottla/protocol"
 )
 
-// group is one group of any kind. Exactly one of the kinds is set; the others
-// (consumer, share and streams groups) have their place beside classic.
+// group is one group of any kind. Exactly one of the kinds is set; share and
+// streams groups have their place beside them.
 type group struct {
-	id      string
-	classic *classicGroup
+	id       string
+	classic  *classicGroup
+	consumer *consumer.Group
 }
 
 // lookup finds a group, of whatever kind.
@@ -32,15 +34,21 @@ func (c *Coordinator) createClassic(id string, nowMs int64) *classicGroup {
 
 // wake builds a group's volatile state out of the durable one.
 func (c *Coordinator) wake(d *decision, g *group) {
-	if g.classic != nil {
+	switch {
+	case g.classic != nil:
 		c.wakeClassic(d, g.classic)
+	case g.consumer != nil:
+		c.wakeConsumer(d, g.consumer)
 	}
 }
 
 // sleep forgets a group's volatile state.
 func (g *group) sleep() {
-	if g.classic != nil {
+	switch {
+	case g.classic != nil:
 		g.classic.membership = membership{}
+	case g.consumer != nil:
+		g.consumer.Sleep()
 	}
 }
 
@@ -54,8 +62,35 @@ func (c *Coordinator) dissolve(id string) {
 
 // mayDelete tells whether a group may be deleted: it is empty.
 func (g *group) mayDelete() protocol.ErrorCode {
-	if g.classic.state != stateEmpty {
+	if !g.empty() {
 		return protocol.NonEmptyGroup
 	}
 	return protocol.None
+}
+
+// empty tells that a group has no members and waits for none.
+func (g *group) empty() bool {
+	if g.consumer != nil {
+		return g.consumer.Size() == 0
+	}
+	return g.classic.state == stateEmpty
+}
+
+// subscribed tells whether offsets of a topic are in use.
+func (g *group) subscribed(topic string) bool {
+	if g.consumer != nil {
+		return g.consumer.Subscribed(topic)
+	}
+	return g.classic.subscribed(topic)
+}
+
+// writeTombstones deletes an empty group.
+func (c *Coordinator) writeTombstones(d *decision, g *group) {
+	if g.consumer == nil {
+		d.write(groupKey(g.id), nil, 0)
+		return
+	}
+	t := c.turn(d, g.id)
+	g.consumer.WriteTombstones(t)
+	d.records = append(d.records, t.Records...)
 }

@@ -1,8 +1,11 @@
 package group
 
 import (
+	"errors"
+
 	"github.com/twmb/franz-go/pkg/kmsg"
 
+	"ottla/controller/consumer"
 	"ottla/protocol"
 )
 
@@ -17,10 +20,16 @@ func (c *Coordinator) beat(d *decision, m *kmsg.HeartbeatRequest) protocol.Error
 	if m.Group == "" {
 		return protocol.InvalidGroupID
 	}
-	g := c.classicGroup(m.Group)
-	if g == nil {
+	known := c.lookup(m.Group)
+	switch {
+	case known == nil:
 		return protocol.UnknownMemberID
+	case known.consumer != nil:
+		t := c.turn(d, m.Group)
+		err := known.consumer.Beat(t, m)
+		return protocol.CodeOf(errors.Join(c.settle(d, known.consumer, t, nil), err))
 	}
+	g := known.classic
 	if bad := g.validate(m.MemberID, m.InstanceID); bad != protocol.None {
 		return bad
 	}
@@ -48,6 +57,9 @@ func (c *Coordinator) leaveGroup(d *decision, m *kmsg.LeaveGroupRequest) kmsg.Re
 	if m.Group == "" {
 		response.ErrorCode = code(protocol.InvalidGroupID)
 		return response
+	}
+	if known := c.lookup(m.Group); known != nil && known.consumer != nil {
+		return c.leaveConsumer(d, known.consumer, m, leavers)
 	}
 	g := c.classicGroup(m.Group)
 	left := false
@@ -93,4 +105,25 @@ func (c *Coordinator) leave(d *decision, g *classicGroup, leaver kmsg.LeaveGroup
 	}
 	c.expel(d, g, id, protocol.UnknownMemberID)
 	return protocol.None
+}
+
+// leaveConsumer removes members of a consumer group.
+func (c *Coordinator) leaveConsumer(d *decision, g *consumer.Group, m *kmsg.LeaveGroupRequest, leavers []kmsg.LeaveGroupRequestMember) kmsg.Response {
+	response := m.ResponseKind().(*kmsg.LeaveGroupResponse)
+	t := c.turn(d, m.Group)
+	outcomes := g.LeaveClassic(t, leavers)
+	if err := c.settle(d, g, t, nil); err != nil {
+		response.ErrorCode = code(protocol.CodeOf(err))
+		return response
+	}
+	for i, leaver := range leavers {
+		if m.Version < leaveHasMembers {
+			response.ErrorCode = code(outcomes[i])
+			continue
+		}
+		response.Members = append(response.Members, kmsg.LeaveGroupResponseMember{
+			MemberID: leaver.MemberID, InstanceID: leaver.InstanceID, ErrorCode: code(outcomes[i]),
+		})
+	}
+	return response
 }

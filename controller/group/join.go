@@ -6,6 +6,7 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kmsg"
 
+	"ottla/controller/consumer"
 	"ottla/protocol"
 )
 
@@ -51,18 +52,33 @@ func (c *Coordinator) joinGroup(d *decision, sender Request, m *kmsg.JoinGroupRe
 	j.protocols = protocolsOf(m.Protocols)
 	known := c.lookup(m.Group)
 	switch {
-	case known != nil && known.classic == nil:
-		return j.refuse("", protocol.InconsistentGroupProtocol)
-	case known != nil:
+	case known != nil && known.consumer != nil && !known.empty():
+		return c.joinConsumer(d, known.consumer, j)
+	case known != nil && known.classic != nil:
 		return c.joinClassic(d, known.classic, j)
 	case m.MemberID != "":
 		return j.refuse(m.MemberID, protocol.UnknownMemberID)
+	case known != nil:
+		c.writeTombstones(d, known) // an empty consumer group becomes a classic one
 	}
 	// A group is made even by a request that is then refused, as in Kafka.
-	g := c.createClassic(m.Group, d.nowMs())
+	g, written := c.createClassic(m.Group, d.nowMs()), len(d.records)
 	response := c.joinClassic(d, g, j)
-	if len(d.records) == 0 {
+	if len(d.records) == written {
 		g.writeNew(d)
+	}
+	return response
+}
+
+// joinConsumer lets a member of the classic protocol join a consumer group.
+func (c *Coordinator) joinConsumer(d *decision, g *consumer.Group, j *join) kmsg.Response {
+	t := c.turn(d, g.ID())
+	response, err := g.Join(t, j.request, j.rebalanceTimeoutMs, senderOf(j.sender), c.newUUID)
+	if err == nil {
+		err = c.settle(d, g, t, nil)
+	}
+	if err != nil {
+		return j.refuse("", protocol.CodeOf(err))
 	}
 	return response
 }

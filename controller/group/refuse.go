@@ -33,6 +33,14 @@ func Refuse(message kmsg.Request, reason protocol.ErrorCode) kmsg.Response {
 		r.ErrorCode = bad
 	case *kmsg.OffsetDeleteResponse:
 		r.ErrorCode = bad
+	case *kmsg.ConsumerGroupHeartbeatResponse:
+		r.ErrorCode = bad
+	case *kmsg.ConsumerGroupDescribeResponse:
+		for _, id := range message.(*kmsg.ConsumerGroupDescribeRequest).Groups {
+			described := kmsg.NewConsumerGroupDescribeResponseGroup()
+			described.Group, described.ErrorCode = id, bad
+			r.Groups = append(r.Groups, described)
+		}
 	case *kmsg.ListGroupsResponse:
 		r.ErrorCode = bad
 	case *kmsg.DescribeGroupsResponse:

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 
+	"ottla/controller/consumer"
 	"ottla/controller/machine"
 	"ottla/protocol"
 	"ottla/protocol/schema"
@@ -49,8 +50,11 @@ func (c *Coordinator) replayRecord(offset protocol.Offset, timestampMs int64, r 
 		metadata, _ := value.(*schema.GroupMetadataValue)
 		c.replayGroup(timestampMs, key.Group, metadata)
 	default:
-		// Consumer groups, share groups and streams groups: their records stay
-		// in the log until they are built. Their cases belong here.
+		if id, known := consumer.KeyGroup(key); known {
+			return c.replayConsumer(id, key, value)
+		}
+		// Share groups and streams groups: their records stay in the log until
+		// they are built. Their cases belong here.
 	}
 	return nil
 }

@@ -10,7 +10,9 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kmsg"
 
+	"ottla/controller/consumer"
 	"ottla/controller/machine"
+	"ottla/controller/metadata"
 	"ottla/protocol"
 )
 
@@ -28,6 +30,7 @@ type rig struct {
 	count   int // requests parked so far
 	random  func() uint64
 	option  Options
+	image   *metadata.Image
 
 	generations map[string]int32
 }
@@ -38,14 +41,20 @@ func settings() Settings {
 	return Settings{
 		MinSessionTimeout: 6 * time.Second, MaxSessionTimeout: 30 * time.Minute, InitialRebalanceDelay: 3 * time.Second,
 		MaxSize: 1000, OffsetMetadataBytes: 4096, OffsetsRetention: 7 * 24 * time.Hour, OffsetsCheckInterval: 10 * time.Minute,
+		Consumer: consumer.Settings{
+			SessionTimeout:    consumer.Bounded{Ms: 45_000, Min: 45_000, Max: 60_000},
+			HeartbeatInterval: consumer.Bounded{Ms: 5000, Min: 5000, Max: 15_000}, AssignmentInterval: consumer.Bounded{Max: 15_000},
+			MaxSize: 1000, ClassicMaxSize: 1000, Assignors: []string{"uniform", "range"}, RegexRefreshMs: 600_000,
+			Upgrade: true, Downgrade: true,
+		},
 	}
 }
 
 func newRig(t testing.TB, s Settings) *rig {
-	r := &rig{t: t, now: began, parked: map[machine.Token]int{}, dropped: map[machine.Token]bool{}, generations: map[string]int32{}}
+	r := &rig{t: t, now: began, parked: map[machine.Token]int{}, dropped: map[machine.Token]bool{}, generations: map[string]int32{}, image: metadata.Empty()}
 	words := uint64(0)
 	r.random = func() uint64 { words++; return words << 16 }
-	r.option = Options{Settings: s, Random: func() uint64 { return r.random() }}
+	r.option = Options{Settings: s, Random: func() uint64 { return r.random() }, Image: func() *metadata.Image { return r.image }}
 	r.c, r.replica = New(r.option), New(r.option)
 	r.activate()
 	return r
@@ -171,7 +180,13 @@ func durable(c *Coordinator) string {
 	var b strings.Builder
 	for _, id := range slices.Sorted(maps.Keys(c.groups)) {
 		fmt.Fprintf(&b, "group %q", id)
-		if w := c.groups[id].classic.written; w != nil {
+		if g := c.groups[id].consumer; g != nil {
+			var t consumer.Turn
+			g.WriteAll(&t)
+			for _, r := range t.Records {
+				fmt.Fprintf(&b, " %q=%x", r.Key, r.Value)
+			}
+		} else if w := c.groups[id].classic.written; w != nil {
 			fmt.Fprintf(&b, " %s", w.AppendJSON(nil, groupMetadataVersion))
 		}
 		b.WriteString("\n")
@@ -192,6 +207,9 @@ func (r *rig) check() {
 	}
 	waiting := map[machine.Token]bool{}
 	for id, g := range r.c.groups {
+		if g.consumer != nil {
+			continue
+		}
 		r.checkGroup(g.classic, waiting)
 		if before := r.generations[id]; g.classic.generation < before {
 			r.t.Fatalf("the generation of %q went back from %d to %d", id, before, g.classic.generation)
@@ -199,7 +217,7 @@ func (r *rig) check() {
 		r.generations[id] = g.classic.generation
 	}
 	for id := range r.generations {
-		if r.c.groups[id] == nil {
+		if r.c.classicGroup(id) == nil {
 			delete(r.generations, id)
 		}
 	}

@@ -4,10 +4,12 @@ import (
 	"time"
 
 	"ottla/controller/config"
+	"ottla/controller/consumer"
 )
 
-// Settings are the coordinator's properties, by Kafka's names. None of them can
-// be changed while a broker runs.
+// Settings are the coordinator's properties, by Kafka's names. They
+// hold as long as a broker runs; what groups and the cluster set besides is in the
+// Image.
 type Settings struct {
 	MinSessionTimeout     time.Duration // group.min.session.timeout.ms
 	MaxSessionTimeout     time.Duration // group.max.session.timeout.ms
@@ -16,6 +18,7 @@ type Settings struct {
 	OffsetMetadataBytes   int           // offset.metadata.max.bytes; Kafka counts UTF-16 units
 	OffsetsRetention      time.Duration // offsets.retention.minutes
 	OffsetsCheckInterval  time.Duration // offsets.retention.check.interval.ms
+	Consumer              consumer.Settings
 }
 
 // SettingsOf reads the settings of a node's configuration.
@@ -29,5 +32,6 @@ func SettingsOf(c *config.BrokerConfig) Settings {
 		OffsetMetadataBytes:   int(c.Int("offset.metadata.max.bytes")),
 		OffsetsRetention:      time.Duration(c.Int("offsets.retention.minutes")) * time.Minute,
 		OffsetsCheckInterval:  time.Duration(c.Long("offsets.retention.check.interval.ms")) * time.Millisecond,
+		Consumer:              consumer.SettingsOf(c),
 	}
 }

@@ -66,8 +66,8 @@ func (g *group) survey() SurveyedGroup {
 
 // members counts those that the group has, of whatever kind.
 func (g *group) members() int {
-	if g.classic == nil {
-		return 0
+	if g.consumer != nil {
+		return g.consumer.Size()
 	}
 	return len(g.classic.members)
 }

@@ -2,6 +2,7 @@ package group
 
 import (
 	"bytes"
+	"errors"
 
 	"github.com/twmb/franz-go/pkg/kmsg"
 
@@ -24,10 +25,19 @@ func (c *Coordinator) syncGroup(d *decision, m *kmsg.SyncGroupRequest) kmsg.Resp
 	if m.Group == "" {
 		return refuse(protocol.InvalidGroupID)
 	}
-	g := c.classicGroup(m.Group)
-	if g == nil || g.state == stateEmpty {
+	known := c.lookup(m.Group)
+	if known == nil || known.empty() {
 		return refuse(protocol.UnknownMemberID)
 	}
+	if known.consumer != nil {
+		t := c.turn(d, m.Group)
+		response, err := known.consumer.Sync(t, m)
+		if err = errors.Join(err, c.settle(d, known.consumer, t, nil)); err != nil {
+			return refuse(protocol.CodeOf(err))
+		}
+		return response
+	}
+	g := known.classic
 	if bad := g.validateSync(m); bad != protocol.None {
 		return refuse(bad)
 	}
