@@ -33,6 +33,8 @@ type Conn struct {
 	draining atomic.Bool   // nothing more is read
 
 	lastUse    atomic.Int64 // Unix nanoseconds of the last request or reply
+	readUntil  standing     // the reader's
+	writeUntil standing     // the writer's
 	readerWake chan struct{}
 	writerWake chan struct{}
 
@@ -348,7 +350,7 @@ func (c *Conn) awaitFrame() ([]byte, error) {
 		if c.reader.Buffered() >= wire.LengthBytes {
 			return c.reader.Peek(wire.LengthBytes)
 		}
-		if err := c.deadline(wait); err != nil {
+		if err := c.idleDeadline(wait); err != nil {
 			return nil, err
 		}
 		prefix, err := c.reader.Peek(wire.LengthBytes)
@@ -382,12 +384,45 @@ func (c *Conn) frameDeadline(bytes int64) error {
 	if int64(c.reader.Buffered()) >= bytes {
 		return nil
 	}
-	return c.deadline(c.server.options.patience(bytes))
+	return c.deadline(time.Now(), c.server.options.patience(bytes))
+}
+
+// standing is a deadline that was set. Moving one costs more than a small request
+// does otherwise, so it is left where it is as long as it will do.
+type standing struct{ until time.Time }
+
+// renew tells whether the deadline has to be set to until, so that there is at
+// least wait, and at most an eighth more.
+func (s *standing) renew(now time.Time, wait time.Duration) bool {
+	longest := wait + wait/8
+	if left := s.until.Sub(now); left >= wait && left <= longest {
+		return false
+	}
+	s.until = now.Add(longest)
+	return true
 }
 
 // deadline sets when reading gives up, unless the connection drains.
-func (c *Conn) deadline(wait time.Duration) error {
-	if err := c.socket.SetReadDeadline(time.Now().Add(wait)); err != nil {
+func (c *Conn) deadline(now time.Time, wait time.Duration) error {
+	if c.readUntil.renew(now, wait) {
+		return c.setReadDeadline()
+	}
+	return nil
+}
+
+// idleDeadline is deadline for the wait between frames. That of a frame will do: if
+// it passes, awaitFrame asks for what is left.
+func (c *Conn) idleDeadline(wait time.Duration) error {
+	now := time.Now()
+	if left := c.readUntil.until.Sub(now); left <= wait && left >= min(wait, c.server.options.FrameTimeout)/2 {
+		return nil
+	}
+	c.readUntil.until = now.Add(wait)
+	return c.setReadDeadline()
+}
+
+func (c *Conn) setReadDeadline() error {
+	if err := c.socket.SetReadDeadline(c.readUntil.until); err != nil {
 		return err
 	}
 	if c.draining.Load() { // set after the flag, the past deadline may have been overwritten

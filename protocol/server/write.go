@@ -191,7 +191,10 @@ func (w *writer) send(b []byte) error {
 }
 
 func (c *Conn) writeDeadline(bytes int64) error {
-	return c.socket.SetWriteDeadline(time.Now().Add(c.server.options.patience(bytes)))
+	if !c.writeUntil.renew(time.Now(), c.server.options.patience(bytes)) {
+		return nil
+	}
+	return c.socket.SetWriteDeadline(c.writeUntil.until)
 }
 
 // region sends a range of a file: by sendfile where the socket and the file can,
