@@ -44,6 +44,7 @@ func serve(cmd *cobra.Command, path string, overrides []string) error {
 	if err != nil {
 		return err
 	}
+	layBallast()
 	return node.Run(ctx, settings, logger, level)
 }
 
