@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"time"
@@ -70,12 +71,14 @@ var properties = map[string]string{
 	"share.coordinator.state.topic.num.partitions": "1",
 }
 
-// newServer makes a server in a new folder; it is not started.
-func newServer(kind harness.Kind, dir string) (*server, error) {
+// newServer makes a server in a new folder, with more properties; it is not started.
+func newServer(kind harness.Kind, dir string, more map[string]string) (*server, error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, err
 	}
-	node, err := harness.NewNode(harness.Options{Kind: kind, Name: "bench-" + string(kind), Dir: dir, Properties: properties})
+	all := maps.Clone(properties)
+	maps.Copy(all, more)
+	node, err := harness.NewNode(harness.Options{Kind: kind, Name: "bench-" + string(kind), Dir: dir, Properties: all})
 	if err != nil {
 		return nil, err
 	}
@@ -187,7 +190,7 @@ func (b *bench) serversFor(ctx context.Context, l *line) ([]*server, error) {
 	if l.alone {
 		var all []*server
 		for _, kind := range b.targets {
-			s, err := newServer(kind, filepath.Join(b.dir, "alone-"+string(kind)))
+			s, err := newServer(kind, filepath.Join(b.dir, "alone-"+string(kind)), nil)
 			if err != nil {
 				return nil, err
 			}
@@ -199,7 +202,11 @@ func (b *bench) serversFor(ctx context.Context, l *line) ([]*server, error) {
 		return b.servers, nil
 	}
 	for _, kind := range b.targets {
-		s, err := newServer(kind, filepath.Join(b.dir, string(kind)))
+		more := map[string]string{}
+		if kind == harness.Ottla {
+			more["ottla.debug.pprof.listener"] = b.profile // empty: left out
+		}
+		s, err := newServer(kind, filepath.Join(b.dir, string(kind)), more)
 		if err != nil {
 			return nil, err
 		}

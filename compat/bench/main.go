@@ -25,6 +25,7 @@ type settings struct {
 	targets []harness.Kind
 	out     string
 	dir     string
+	profile string
 }
 
 func parse() (settings, error) {
@@ -35,6 +36,7 @@ func parse() (settings, error) {
 	flag.IntVar(&s.rounds, "rounds", 0, "rounds a line; by default 5, with -quick 3")
 	flag.StringVar(&s.out, "out", "", "folder for the report; none by default")
 	flag.StringVar(&s.dir, "dir", "", "folder for the servers' data; by default a temporary one, removed at the end")
+	flag.StringVar(&s.profile, "pprof", "", "loopback host:port on which Ottla serves profiles meanwhile, to look at it under load")
 	flag.Parse()
 	var err error
 	if s.only, err = regexp.Compile(*only); err != nil {

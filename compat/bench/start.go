@@ -12,7 +12,7 @@ import (
 func startLine(idle time.Duration) *line {
 	return &line{name: "start, and memory when idle", alone: true, round: func(ctx context.Context, s *server) (figures, error) {
 		s.count++
-		fresh, err := newServer(s.Kind(), filepath.Join(s.dir, strconv.Itoa(s.count)))
+		fresh, err := newServer(s.Kind(), filepath.Join(s.dir, strconv.Itoa(s.count)), nil)
 		if err != nil {
 			return nil, err
 		}
