@@ -32,6 +32,8 @@ type Options struct {
 	Properties map[string]string
 	// DataDir, if set, is used for log.dirs instead of Dir/data: for a directory that another node has left.
 	DataDir string
+	// Wrap is put before the command line of the server: a program that sets limits and then becomes the server.
+	Wrap []string
 	// Log4j is the log4j2 configuration of a Kafka node; by default compat/java/log4j2-server.xml.
 	Log4j string
 }
@@ -135,7 +137,7 @@ func (n *Node) Start(ctx context.Context) (time.Duration, error) {
 	ctx, cancel := context.WithTimeout(ctx, startLimit)
 	defer cancel()
 	begin := time.Now()
-	process, err := StartProcess(n.opts.Name, n.LogPath(), nil, n.command()...)
+	process, err := StartProcess(n.opts.Name, n.LogPath(), nil, slices.Concat(n.opts.Wrap, n.command())...)
 	if err != nil {
 		return 0, err
 	}
@@ -221,16 +223,21 @@ func (n *Node) Close() {
 }
 
 // ResidentMB is the resident memory of the running process in MiB, as Linux reports it.
-func (n *Node) ResidentMB() (float64, error) {
+func (n *Node) ResidentMB() (float64, error) { return n.memoryMB("VmRSS:") }
+
+// PeakResidentMB is the most that the resident memory of the running process has been, in MiB.
+func (n *Node) PeakResidentMB() (float64, error) { return n.memoryMB("VmHWM:") }
+
+func (n *Node) memoryMB(name string) (float64, error) {
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", n.process.Pid()))
 	if err != nil {
 		return 0, fmt.Errorf("memory of %s: %w", n.opts.Name, err)
 	}
 	for line := range strings.Lines(string(status)) {
-		if rest, ok := strings.CutPrefix(line, "VmRSS:"); ok {
+		if rest, ok := strings.CutPrefix(line, name); ok {
 			kb, err := strconv.Atoi(strings.Fields(rest)[0])
 			return float64(kb) / 1024, err
 		}
 	}
-	return 0, fmt.Errorf("memory of %s: no VmRSS line", n.opts.Name)
+	return 0, fmt.Errorf("memory of %s: no line %s", n.opts.Name, name)
 }

@@ -1,5 +1,7 @@
 package config
 
+import "math"
+
 // ownRows: properties of Ottla's own. Apache Kafka knows none of them, and
 // describes them, where they are given, as unknown keys.
 var ownRows = []Row{
@@ -8,8 +10,12 @@ var ownRows = []Row{
 		Doc: "Whether empty directories are formatted by serve itself when this node is the only voter.",
 	},
 	{
-		Name: "ottla.request.memory.bytes", Type: Long, Default: "268435456", Allowed: atLeast(1 << 20), Support: Acted,
-		Doc: "How much memory the requests of clients may hold at once, where queued.max.request.bytes sets no bound.",
+		Name: "ottla.request.memory.bytes", Type: Long, Default: "0", Allowed: between(0, math.MaxInt64), Support: Acted,
+		Doc: "How much memory the requests of clients may hold at once, where queued.max.request.bytes sets no bound. 0: an eighth of the memory that the machine or the control group grants, at most 256 MiB.",
+	},
+	{
+		Name: "ottla.decompressed.batch.bytes", Type: Long, Default: "0", Allowed: between(0, math.MaxInt32), Support: Acted,
+		Doc: "How much a client's record batch may expand to where it has to be decompressed; a larger one is refused (MESSAGE_TOO_LARGE). 0: a thirty-second of the memory that the machine or the control group grants, at most 1 GiB.",
 	},
 	{
 		Name: "ottla.cluster.memory.bytes", Type: Long, Default: "67108864", Allowed: atLeast(1 << 20), Support: Acted,

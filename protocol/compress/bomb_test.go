@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"runtime"
+	"sync"
 	"testing"
 
 	"github.com/golang/snappy"
@@ -115,15 +116,65 @@ func TestSnappyRatioBound(t *testing.T) {
 	}
 }
 
-func TestBuffersAreBounded(t *testing.T) {
+// TestExpand lends the same bytes as Decompress gives, with the same failures, for
+// small and large results, and bounds what it keeps.
+func TestExpand(t *testing.T) {
 	pool := NewPool()
-	buffer := pool.Buffer()
-	*buffer = make([]byte, 5, keptBufferBytes+1)
-	pool.Return(buffer) // dropped
-	again := pool.Buffer()
-	if cap(*again) > keptBufferBytes || len(*again) != 0 {
-		t.Errorf("len %d cap %d", len(*again), cap(*again))
+	for codec := None; codec <= Zstd; codec++ {
+		for _, size := range []int{0, 1000, smallBytes, smallBytes + 1, 2 * smallBytes} {
+			packed, err := pool.Compress(nil, codec, 0, make([]byte, size))
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, limit := range []int{size - 1, size, keptLargeBytes + size} {
+				want, wantFailure := pool.Decompress(nil, codec, packed, limit)
+				if codec == None {
+					want, wantFailure = packed, nil // lent as it is, whatever the limit
+				}
+				calls := 0
+				pool.Expand(codec, packed, limit, func(data []byte, failure error) {
+					calls++
+					if !bytes.Equal(data, want) || (failure == nil) != (wantFailure == nil) || errors.Is(failure, ErrTooLarge) != errors.Is(wantFailure, ErrTooLarge) {
+						t.Errorf("%v of %d bytes, limit %d: %d bytes and %v, want %d and %v", codec, size, limit, len(data), failure, len(want), wantFailure)
+					}
+				})
+				if calls != 1 {
+					t.Errorf("%v of %d bytes: lent %d times", codec, size, calls)
+				}
+			}
+		}
 	}
+	for range cap(pool.slots) {
+		if buffer := <-pool.slots; cap(buffer) > keptSmallBytes {
+			t.Errorf("a buffer of %d bytes is kept", cap(buffer))
+		}
+	}
+	if cap(pool.large) > keptLargeBytes {
+		t.Errorf("a buffer of %d bytes is kept", cap(pool.large))
+	}
+}
+
+// TestExpandAtOnce: what one caller holds, no other writes to.
+func TestExpandAtOnce(t *testing.T) {
+	pool := NewPool()
+	var callers sync.WaitGroup
+	for i := range 16 {
+		callers.Go(func() {
+			text := bytes.Repeat([]byte{byte(i)}, []int{5000, smallBytes + 5000}[i%2])
+			packed, err := pool.Compress(nil, Codec(i%4+1), 0, text)
+			if err != nil {
+				t.Error(err)
+			}
+			for range 5 {
+				pool.Expand(Codec(i%4+1), packed, 4*smallBytes, func(data []byte, failure error) {
+					if failure != nil || !bytes.Equal(data, text) {
+						t.Errorf("%d: %d bytes, %v", i, len(data), failure)
+					}
+				})
+			}
+		})
+	}
+	callers.Wait()
 }
 
 // FuzzDecompress holds every decoder to its allocation bound: the output may

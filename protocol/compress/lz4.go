@@ -177,7 +177,13 @@ func (o *output) lz4Block(block []byte, plain bool, maxBlock int) error {
 func (o *output) lz4Failure(block []byte, maxBlock int, failure error) error {
 	largest := min(maxBlock, lz4MaxRatio*len(block))
 	if o.left() < largest {
-		if _, err := lz4.UncompressBlock(block, make([]byte, largest)); err == nil {
+		spare, _ := o.spares.Get().(*[]byte)
+		if spare == nil || cap(*spare) < largest {
+			spare = new([]byte)
+			*spare = make([]byte, largest)
+		}
+		defer o.spares.Put(spare)
+		if _, err := lz4.UncompressBlock(block, (*spare)[:largest]); err == nil {
 			return ErrTooLarge
 		}
 	}

@@ -1,6 +1,6 @@
 package compress
 
-import "slices"
+import "sync"
 
 // output is what a decoder appends to. It grows by what was written, never by
 // what a header promises, and stops at the limit.
@@ -8,6 +8,8 @@ type output struct {
 	bytes []byte
 	start int // what lies before was the caller's
 	limit int // of bytes after start
+
+	spares *sync.Pool // of *[]byte
 }
 
 // firstGuess is what an output may grow to before it has shown its size, by
@@ -26,7 +28,7 @@ func (o *output) room(sourceBytes int) []byte {
 		return nil
 	}
 	if len(o.bytes) == cap(o.bytes) {
-		o.bytes = slices.Grow(o.bytes, min(left, max(o.written(), firstGuess(sourceBytes))))
+		o.grow(min(left, max(o.written(), firstGuess(sourceBytes))))
 	}
 	spare := o.bytes[len(o.bytes):cap(o.bytes)]
 	return spare[:min(left, len(spare))]
@@ -37,8 +39,19 @@ func (o *output) reserve(n int) ([]byte, error) {
 	if n > o.left() {
 		return nil, ErrTooLarge
 	}
-	o.bytes = slices.Grow(o.bytes, n)
+	o.grow(n)
 	return o.bytes[len(o.bytes) : len(o.bytes)+n : len(o.bytes)+n], nil
+}
+
+// grow makes room for n bytes more: exactly, so that a buffer of the limit's size
+// is not outgrown by rounding, but at least by half, unless that is beyond the
+// limit.
+func (o *output) grow(n int) {
+	if cap(o.bytes)-len(o.bytes) >= n {
+		return
+	}
+	size := min(max(len(o.bytes)+n, len(o.bytes)*3/2), o.start+max(o.limit, o.written()+n))
+	o.bytes = append(make([]byte, 0, size), o.bytes...)
 }
 
 // commit counts n bytes of room or reserve as written.

@@ -3,6 +3,7 @@ package compress
 import (
 	"errors"
 	"fmt"
+	"runtime"
 	"sync"
 )
 
@@ -25,11 +26,20 @@ type Pool struct {
 	lz4High     sync.Pool
 	zstdWriters [5]sync.Pool // by the library's level
 	zstdReaders sync.Pool
-	buffers     sync.Pool
+	spares      sync.Pool   // of *[]byte: for decoding what is not kept
+	slots       chan []byte // buffers of those who expand something small
+	largeMu     sync.Mutex  // held by the one who expands something large
+	large       []byte      // that one's buffer
 }
 
 // NewPool makes an empty Pool.
-func NewPool() *Pool { return &Pool{} }
+func NewPool() *Pool {
+	p := &Pool{slots: make(chan []byte, runtime.GOMAXPROCS(0))}
+	for range cap(p.slots) {
+		p.slots <- nil
+	}
+	return p
+}
 
 // Compress appends src, compressed, to dst. Level 0 is Kafka's default of the
 // codec (gzip -1, lz4 9, zstd 3); levels outside the codec's range are brought
@@ -57,7 +67,7 @@ func (p *Pool) Compress(dst []byte, codec Codec, level int, src []byte) ([]byte,
 // returns dst with what came out before: Kafka reads records while it
 // decompresses, so the earlier fault of the two is the one to report.
 func (p *Pool) Decompress(dst []byte, codec Codec, src []byte, limit int) ([]byte, error) {
-	out := output{bytes: dst, start: len(dst), limit: max(limit, 0)}
+	out := output{bytes: dst, start: len(dst), limit: max(limit, 0), spares: &p.spares}
 	var err error
 	switch codec {
 	case None:
@@ -79,24 +89,52 @@ func (p *Pool) Decompress(dst []byte, codec Codec, src []byte, limit int) ([]byt
 	return out.bytes, err
 }
 
-// keptBufferBytes is the largest scratch buffer that is kept for reuse.
-const keptBufferBytes = 8 << 20
+// What Expand holds: one result of any size, one of up to smallBytes for each
+// processor. Buffers up to the kept sizes stay for the next.
+const (
+	smallBytes     = 4 << 20
+	keptSmallBytes = smallBytes + zstdMaxBlock + zstdSlack
+	keptLargeBytes = 32 << 20
+)
 
-// Buffer lends an empty scratch buffer, to be given back with Return. The
-// pointer travels with the slice so that returning it allocates nothing.
-func (p *Pool) Buffer() *[]byte {
-	if buffer, _ := p.buffers.Get().(*[]byte); buffer != nil {
-		return buffer
-	}
-	return new([]byte)
-}
-
-// Return takes a buffer of Buffer back; the caller stores the slice as it grew
-// in it and keeps nothing that aliases it.
-func (p *Pool) Return(buffer *[]byte) {
-	if cap(*buffer) > keptBufferBytes {
+// Expand decompresses src as Decompress does and lends the result, with the
+// error that cut it short, to use; for None it lends src itself. It waits for
+// its turn: more results at a time than processors would cost memory and save
+// no time, and of large ones there is one at a time, so that bombs may cost
+// time, and not memory for every connection that sends them. use must not call
+// Expand.
+func (p *Pool) Expand(codec Codec, src []byte, limit int, use func(data []byte, failure error)) {
+	if codec == None {
+		use(src, nil)
 		return
 	}
-	*buffer = (*buffer)[:0]
-	p.buffers.Put(buffer)
+	if p.expandSmall(codec, src, limit, use) {
+		return
+	}
+	p.largeMu.Lock()
+	defer p.largeMu.Unlock()
+	data, failure := p.Decompress(p.large[:0], codec, src, limit)
+	use(data, failure)
+	p.large = kept(data, keptLargeBytes)
+}
+
+// expandSmall gives up, false, when the result is larger than smallBytes and may
+// be.
+func (p *Pool) expandSmall(codec Codec, src []byte, limit int, use func([]byte, error)) bool {
+	data := <-p.slots
+	defer func() { p.slots <- kept(data, keptSmallBytes) }()
+	var failure error
+	data, failure = p.Decompress(data[:0], codec, src, min(limit, smallBytes))
+	if limit > smallBytes && errors.Is(failure, ErrTooLarge) {
+		return false
+	}
+	use(data, failure)
+	return true
+}
+
+func kept(buffer []byte, most int) []byte {
+	if cap(buffer) > most {
+		return nil
+	}
+	return buffer
 }

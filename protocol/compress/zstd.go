@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"slices"
 
 	"github.com/klauspost/compress/zstd"
 )
@@ -51,24 +50,35 @@ func (p *Pool) decompressZstd(out *output, src []byte) error {
 		return err
 	}
 	defer p.zstdReaders.Put(decoder)
-	scratch := p.Buffer()
-	defer p.Return(scratch)
-	most := min(zstdBound(src), out.left()+zstdMaxBlock)
-	room := min(most, max(zstdCredible*len(src)+zstdMaxBlock, cap(*scratch)))
+	before, left := len(out.bytes), out.left()
+	bound, prefix := zstdBound(src, left)
+	most := bound + zstdSlack
+	if bound > left {
+		most = left + zstdMaxBlock + zstdSlack
+	}
+	room := min(most, max(zstdCredible*len(src)+zstdMaxBlock, cap(out.bytes)-before))
+	if bound > left {
+		// The library doubles a buffer that a block does not fit in before it looks at the limit. What is too large by its first
+		// blocks is found out by these alone, which fit.
+		room = most
+		out.grow(room)
+		decoded, _ := decoder.DecodeAll(src[:prefix], out.bytes[before:before:before+room])
+		if len(decoded) > left {
+			return ErrTooLarge
+		}
+	}
 	for {
-		*scratch = slices.Grow((*scratch)[:0], room)
-		decoded, err := decoder.DecodeAll(src, (*scratch)[:0:room])
+		out.grow(room)
+		decoded, err := decoder.DecodeAll(src, out.bytes[before:before:before+room])
 		if err != nil && room < most && !errors.Is(err, io.ErrUnexpectedEOF) {
 			room = most
 			continue
 		}
 		overrun := errors.Is(err, zstd.ErrDecoderSizeExceeded) // or claimed, against what its blocks can give
-		if len(decoded) > out.left() || overrun && most == out.left()+zstdMaxBlock {
+		if len(decoded) > left || overrun && bound > left {
 			return ErrTooLarge
 		}
-		if writeErr := out.write(decoded); writeErr != nil {
-			return writeErr
-		}
+		out.commit(len(decoded))
 		if err != nil {
 			return fmt.Errorf("%w: %w", ErrCorrupt, err)
 		}
@@ -86,69 +96,74 @@ const (
 	zstdBlockRLE        = 1
 )
 
+// zstdSlack is more than the library wants free behind a block.
+const zstdSlack = 64
+
 // zstdCredible is the ratio of sizes up to which room is made at once; more
 // must show in a first attempt.
 const zstdCredible = 32
 
 // zstdBound adds up the most that the blocks of all frames can give, at least
-// one byte. Where the input is not whole it counts one block more.
-func zstdBound(src []byte) int {
-	bound := 1
-	for len(src) > 0 {
+// one byte, until it is more than enough, and says after how many bytes of the
+// input that is. Where the input is not whole it counts one block more.
+func zstdBound(src []byte, enough int) (bound, taken int) {
+	bound = 1
+	for rest := src; len(rest) > 0; {
 		var header zstd.Header
-		rest, err := header.DecodeAndStrip(src)
+		after, err := header.DecodeAndStrip(rest)
 		if err != nil {
-			return bound + zstdMaxBlock
+			return bound + zstdMaxBlock, len(src)
 		}
+		rest = after
 		if header.Skippable {
 			if int64(header.SkippableSize) > int64(len(rest)) {
-				return bound + zstdMaxBlock
+				return bound + zstdMaxBlock, len(src)
 			}
-			src = rest[header.SkippableSize:]
+			rest = rest[header.SkippableSize:]
 			continue
 		}
 		most := zstdMaxBlock
 		if header.HasFCS && header.FrameContentSize < zstdMaxBlock {
 			most = int(header.FrameContentSize)
 		}
-		size, after, whole := zstdFrameBound(rest, most)
-		bound += size
-		if !whole {
-			return bound + zstdMaxBlock
+		for last := false; !last; {
+			var size int
+			var whole bool
+			size, rest, last, whole = zstdBlock(rest, most)
+			bound += size
+			switch {
+			case !whole:
+				return bound + zstdMaxBlock, len(src)
+			case bound > enough:
+				return bound, len(src) - len(rest)
+			}
 		}
 		if header.HasCheckSum {
-			after = after[min(zstdChecksumSize, len(after)):]
+			rest = rest[min(zstdChecksumSize, len(rest)):]
 		}
-		src = after
 	}
-	return bound
+	return bound, len(src)
 }
 
-// zstdFrameBound adds up the blocks of one frame, of which none gives more
-// than most.
-func zstdFrameBound(src []byte, most int) (size int, after []byte, whole bool) {
-	for len(src) >= zstdBlockHeaderSize {
-		word := int(src[0]) | int(src[1])<<8 | int(src[2])<<16
-		last, kind, length := word&1 == 1, word>>1&3, word>>3
-		taken := length
-		switch kind {
-		case zstdBlockRaw:
-			size += length
-		case zstdBlockRLE:
-			size, taken = size+length, 1
-		default:
-			size += most
-		}
-		src = src[zstdBlockHeaderSize:]
-		if taken > len(src) {
-			return size, nil, false
-		}
-		src = src[taken:]
-		if last {
-			return size, src, true
-		}
+// zstdBlock steps over one block, which gives so much and never more than most.
+func zstdBlock(src []byte, most int) (size int, after []byte, last, whole bool) {
+	if len(src) < zstdBlockHeaderSize {
+		return 0, nil, true, false
 	}
-	return size, nil, false
+	word := int(src[0]) | int(src[1])<<8 | int(src[2])<<16
+	last, size = word&1 == 1, word>>3
+	taken := size
+	switch word >> 1 & 3 {
+	case zstdBlockRaw:
+	case zstdBlockRLE:
+		taken = 1
+	default:
+		size = most
+	}
+	if src = src[zstdBlockHeaderSize:]; taken > len(src) {
+		return size, nil, last, false
+	}
+	return size, src[taken:], last, true
 }
 
 func (p *Pool) zstdDecoder() (*zstd.Decoder, error) {

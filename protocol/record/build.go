@@ -200,19 +200,14 @@ func (o Options) attributes() int16 {
 // field stay, sizes and checksum are renewed. limit bounds the decompressed
 // size in bytes (compress.ErrTooLarge). The new batch shares no bytes with b.
 func Recompress(b Batch, target compress.Codec, level int, pool *compress.Pool, limit int) (Batch, error) {
-	scratch := pool.Buffer()
-	defer pool.Return(scratch)
-	payload := b.Payload()
-	if b.Codec() != compress.None {
-		var err error
-		*scratch, err = pool.Decompress(*scratch, b.Codec(), payload, limit)
-		if err != nil {
-			return nil, fmt.Errorf("the batch cannot be recompressed: %w", err)
+	rebuilt := []byte(nil)
+	var err error
+	pool.Expand(b.Codec(), b.Payload(), limit, func(payload []byte, failure error) {
+		if err = failure; err == nil {
+			rebuilt = append(make([]byte, 0, HeaderSize+len(payload)/2), b[:HeaderSize]...)
+			rebuilt, err = pool.Compress(rebuilt, target, level, payload)
 		}
-		payload = *scratch
-	}
-	rebuilt := append(make([]byte, 0, HeaderSize+len(payload)/2), b[:HeaderSize]...)
-	rebuilt, err := pool.Compress(rebuilt, target, level, payload)
+	})
 	if err != nil {
 		return nil, fmt.Errorf("the batch cannot be recompressed: %w", err)
 	}

@@ -137,11 +137,11 @@ func Validate(b Batch, v Validation) (Info, error) {
 	if b.Codec() == compress.None {
 		return v.checkRecords(b, b.Payload(), nil)
 	}
-	scratch := v.Pool.Buffer()
-	payload, failure := v.Pool.Decompress(*scratch, b.Codec(), b.Payload(), v.MaxDecompressed)
-	*scratch = payload
-	info, err := v.checkRecords(b, payload, failure)
-	v.Pool.Return(scratch)
+	var info Info
+	var err error
+	v.Pool.Expand(b.Codec(), b.Payload(), v.MaxDecompressed, func(payload []byte, failure error) {
+		info, err = v.checkRecords(b, payload, failure)
+	})
 	return info, err
 }
 

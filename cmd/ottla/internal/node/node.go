@@ -44,6 +44,9 @@ type Options struct {
 	SideBySide func(tasks []func())
 	// Send sends a request to the active controller; see broker.Send.
 	Send broker.Send
+	// MemoryBytes is how much memory this process may use, from which limits are
+	// derived; 0: unknown, as much as it likes.
+	MemoryBytes int64
 	// Settings, if not nil, is told of the configuration with the run-time settings
 	// applied: at the start, and when they change. It must not block.
 	Settings func(*config.BrokerConfig)
@@ -134,6 +137,12 @@ func (n *Node) Start(now time.Time) error {
 	n.topicOptions = broker.NewTopicOptions(n.config, image)
 	effective := n.followSettings()
 	n.prepared.SetRecoveryParallelism(int(effective.Int("num.recovery.threads.per.data.dir")))
+	n.prepared.SetAssigned(func(tp protocol.TopicPartition) protocol.DirectoryID {
+		if known := image.Partition(tp); known != nil && known.HasReplica(n.config.NodeID) {
+			return known.Directory(n.config.NodeID)
+		}
+		return protocol.DirectoryID{}
+	})
 	logs, report, err := n.prepared.Load(now, n.topicOptions.Of)
 	if err != nil {
 		return errors.Join(err, n.quorum.Close(now), n.prepared.Close())

@@ -44,6 +44,8 @@ const (
 func Run(ctx context.Context, node *config.BrokerConfig, logger *slog.Logger, level *slog.LevelVar) error {
 	r := &runner{logger: logger, running: make(chan struct{}), left: make(chan struct{}), fatal: make(chan error, 1)}
 	started := time.Now()
+	r.memory = grantedMemory(os.ReadFile)
+	limitHeap(r.memory)
 	sockets, bound, err := bind(node)
 	if err != nil {
 		return err
@@ -68,7 +70,7 @@ func Run(ctx context.Context, node *config.BrokerConfig, logger *slog.Logger, le
 	r.node, err = New(started, Options{
 		Config: bound, FS: vfs.OS(), Random: SecureRandom, Logger: logger, Hostname: hostname,
 		Workers: r.work, SideBySide: sideBySide, Send: r.send, Fatal: r.fail, State: r.state,
-		Settings: r.settings, Level: level,
+		Settings: r.settings, Level: level, MemoryBytes: r.memory,
 	})
 	if err != nil {
 		return err
@@ -92,6 +94,7 @@ func Run(ctx context.Context, node *config.BrokerConfig, logger *slog.Logger, le
 type runner struct {
 	node   *Node
 	logger *slog.Logger
+	memory int64 // bytes that this process may use; 0: unknown
 
 	brokers, controllers *server.Server
 	perIP                map[string]int                      // max.connections.per.ip.overrides
@@ -266,7 +269,7 @@ func (r *runner) dialController(node *config.BrokerConfig) func() (net.Conn, err
 func (r *runner) serverOptions(node *config.BrokerConfig, scope protocol.Scope) server.Options {
 	memory := node.Long("queued.max.request.bytes")
 	if memory <= 0 {
-		memory = node.Long("ottla.request.memory.bytes")
+		memory = share(node.Long("ottla.request.memory.bytes"), r.memory, requestShare, mostRequestBytes)
 	}
 	if scope == protocol.OnController {
 		memory = node.Long("ottla.cluster.memory.bytes")

@@ -46,6 +46,7 @@ func (n *Node) storeOptions() store.Options {
 func (n *Node) replicaOptions() replica.Options {
 	return replica.Options{
 		NodeID: n.config.NodeID, Store: n.store, Pool: n.pool,
+		MaxDecompressed:    int(share(n.config.Long("ottla.decompressed.batch.bytes"), n.options.MemoryBytes, decompressedShare, mostDecompressedBytes)),
 		LagTimeMax:         millis(n.config.Long("replica.lag.time.max.ms")),
 		CheckpointInterval: millis(n.config.Long("replica.high.watermark.checkpoint.interval.ms")),
 		Known:              func(tp protocol.TopicPartition) bool { return n.quorum.Image().Partition(tp) != nil },
