@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"path"
+	"slices"
 	"time"
 
 	"ottla/protocol"
@@ -88,19 +89,35 @@ func (l *Log) moveAway(random func() uint64, suffix string) (string, error) {
 	binary.BigEndian.PutUint64(id[8:], random())
 	tail := fmt.Sprintf("-%d.%s%s", l.tp.Partition, hex.EncodeToString(id[:]), suffix)
 	topic := l.tp.Topic[:min(len(l.tp.Topic), maxName-len(tail))]
-	parent := path.Dir(l.dir)
-	newDir := path.Join(parent, topic+tail)
-	if err := l.env.FS.Rename(l.dir, newDir); err != nil {
+	newDir := path.Join(path.Dir(l.dir), topic+tail)
+	if err := l.MoveTo(newDir); err != nil {
 		return "", fmt.Errorf("cannot put the log of %s away: %w", l.tp, err)
 	}
-	if err := l.env.FS.SyncDir(parent); err != nil {
-		return "", fmt.Errorf("cannot put the log of %s away durably: %w", l.tp, err)
+	return newDir, nil
+}
+
+// MoveTo renames the log's directory within its log directory, durably. The log may be read and flushed meanwhile, and
+// be used on under its new name.
+func (l *Log) MoveTo(newDir string) error {
+	l.flushing.Lock() // an fsync would look for its files by name
+	defer l.flushing.Unlock()
+	old := l.Dir()
+	moving := slices.Clone(l.segments)
+	for i := range l.doomed {
+		if d := &l.doomed[i]; d.segment != nil {
+			moving = append(moving, d.segment)
+		} else {
+			d.file = path.Join(newDir, path.Base(d.file))
+		}
 	}
-	for _, s := range l.segments {
-		s.MoveTo(newDir)
+	if err := l.env.Files.MoveDir(old, newDir, moving); err != nil {
+		return fmt.Errorf("cannot rename the log of %s: %w", l.tp, err)
 	}
 	l.mu.Lock()
-	defer l.mu.Unlock()
 	l.dir = newDir
-	return newDir, nil
+	l.mu.Unlock()
+	if err := l.env.FS.SyncDir(path.Dir(newDir)); err != nil {
+		return fmt.Errorf("cannot rename the log of %s durably: %w", l.tp, err)
+	}
+	return nil
 }

@@ -23,5 +23,6 @@
 // Recovery (Open) is told how much to trust the files. Whatever was made durable is never cut off silently:
 // damage there is a *DamagedError, and the partition is offline. What can be rebuilt is rebuilt.
 //
-// Start reading at log.go, then append.go and read.go; open.go and recover.go tell how a directory is opened.
+// Start reading at log.go, then append.go and read.go; open.go and recover.go tell how a directory is opened, successor.go
+// how one log takes the place of another.
 package log

@@ -313,3 +313,18 @@ func (s *State) Producers() []Producer {
 	slices.SortFunc(list, func(a, b Producer) int { return cmp.Compare(a.ID, b.ID) })
 	return list
 }
+
+// Clone gives an independent copy, for a log that takes this one's place. Nothing may be marked.
+func (s *State) Clone() *State {
+	if s.marked {
+		panic("producer: Clone between Mark and Commit")
+	}
+	c := New(s.expiration)
+	for id, p := range s.producers {
+		kept := *p
+		c.producers[id] = &kept
+	}
+	c.ongoing, c.unreplicated = slices.Clone(s.ongoing), slices.Clone(s.unreplicated)
+	c.end, c.peak, c.nextOrder = s.end, s.peak, s.nextOrder
+	return c
+}

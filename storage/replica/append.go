@@ -175,7 +175,7 @@ func refusal(r *Replica, err error) AppendResult {
 	case protocol.UnknownTopicOrPartition, protocol.NotLeaderOrFollower, protocol.MessageTooLarge,
 		protocol.RecordListTooLarge, protocol.CorruptMessage, protocol.KafkaStorageError:
 	default:
-		result.LogStartOffset = r.log.View().LogStartOffset
+		result.LogStartOffset = r.log().View().LogStartOffset
 	}
 	return result
 }

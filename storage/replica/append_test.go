@@ -207,7 +207,7 @@ func TestAcksAllEnds(t *testing.T) {
 			if next := f.manager.timers.next(); !next.IsZero() {
 				t.Errorf("a deadline is left: %v", next)
 			}
-			if c.want == protocol.RequestTimedOut && f.replica(orders).log.View().LogEndOffset != 2 {
+			if c.want == protocol.RequestTimedOut && f.replica(orders).log().View().LogEndOffset != 2 {
 				t.Error("the data is gone")
 			}
 		})
@@ -331,7 +331,7 @@ func TestIdempotentDuplicates(t *testing.T) {
 	if got := f.append(request(orders, idempotent(9, 7, 3), AcksAll)); code(got.Err) != protocol.OutOfOrderSequenceNumber || got.LogStartOffset != 0 {
 		t.Errorf("got %+v", got)
 	}
-	if end := f.replica(orders).log.View().LogEndOffset; end != 5 {
+	if end := f.replica(orders).log().View().LogEndOffset; end != 5 {
 		t.Errorf("the log ends at %d", end)
 	}
 }

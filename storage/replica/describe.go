@@ -21,11 +21,11 @@ type Description struct {
 
 func (r *Replica) describe() Description {
 	d := Description{Partition: r.tp, View: r.view.Load(), HighWatermark: protocol.Offset(r.highWatermark.Load())}
-	view := r.log.View()
+	view := r.log().View()
 	d.Directory, _ = r.manager.options.Store.DirectoryOf(r.tp)
 	d.LastStableOffset = lastStable(d.HighWatermark, view)
 	d.LogStartOffset, d.LogEndOffset = view.LogStartOffset, view.LogEndOffset
-	d.SizeBytes, d.Segments = r.log.Size(), len(r.log.Segments())
+	d.SizeBytes, d.Segments = r.log().Size(), len(r.log().Segments())
 	return d
 }
 
@@ -64,7 +64,7 @@ func (m *Manager) LogEnd(tp protocol.TopicPartition) (protocol.Offset, error) {
 	if err != nil {
 		return protocol.NoOffset, err
 	}
-	return r.log.View().LogEndOffset, nil
+	return r.log().View().LogEndOffset, nil
 }
 
 // ActiveProducers lists the producers of a partition that this node leads, by
@@ -80,5 +80,5 @@ func (m *Manager) ActiveProducers(tp protocol.TopicPartition) ([]log.ActiveProdu
 	if err != nil {
 		return nil, err
 	}
-	return r.log.ActiveProducers(), nil
+	return r.log().ActiveProducers(), nil
 }

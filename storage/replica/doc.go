@@ -6,7 +6,7 @@
 // It is not a network or coordinator package: results are given to callbacks,
 // and where they go is the caller's business. It never starts a goroutine and
 // reads no clock. Package api calls Append, Fetch, ListOffset, EpochEnd,
-// DeleteRecords and the describing methods; package broker calls Apply, Remove
+// DeleteRecords, Move and the describing methods; package broker calls Apply, Remove
 // and SetOptions as metadata changes; node calls Tick when NextDeadline comes;
 // controller/shard appends and reads coordinators' records.
 //
@@ -25,6 +25,9 @@
 // atomically, and so is the log's own View. A reader loads them in that order,
 // so the log end it sees is never older than the high watermark.
 //
+// The log of a replica that moves to another directory is replaced under appendMu;
+// a reader who has the former one finds it closed and reads from the new one (onLog).
+//
 // Callbacks named done are called exactly once, without any lock held, by
 // whoever moved the state: another producer, a follower's fetch, Tick, Apply.
 // They must not block, nor call Apply, Remove, SetOptions or Close; Append, Fetch
@@ -41,5 +44,5 @@
 //   - An append that found its role gone answers NOT_LEADER_OR_FOLLOWER though
 //     the bytes are in the log: truncation, which takes appendMu, removes them.
 //
-// Start reading at append.go, then pump.go; fetch.go, then read.go.
+// Start reading at append.go, then pump.go; fetch.go, then read.go; move.go.
 package replica

@@ -100,7 +100,7 @@ func (r *Replica) followerFetched(now time.Time, req *FetchRequest, part *FetchP
 	if r.admitFetch(req, part, r.view.Load()) != nil {
 		return nil // the read will say so
 	}
-	view := r.log.View()
+	view := r.log().View()
 	if part.Offset < view.LogStartOffset || part.Offset > view.LogEndOffset {
 		return nil
 	}

@@ -41,8 +41,14 @@ type Options struct {
 	// answer once, later; it pauses before it sends a wish that failed again. nil:
 	// the ISR never changes by itself.
 	AlterPartition func(tp protocol.TopicPartition, wish *partition.AlterPartition, answer func(now time.Time, result partition.AlterResult))
+	// Assign tells the controller that a replica is to be in another directory, which
+	// is answered by an Apply with that directory. nil: replicas never move.
+	Assign func(tp protocol.TopicPartition, topicID protocol.TopicID, dir protocol.DirectoryID)
+	// MoveParallelism is how many replicas move at a time
+	// (num.replica.alter.log.dirs.threads); 0 is the number of directories.
+	MoveParallelism int
 	// Workers runs a task elsewhere: a hand-over queue that does not run dry, a
-	// checkpoint. nil: inline.
+	// checkpoint, the step of a move. nil: inline.
 	Workers func(task func())
 	Logger  *slog.Logger // nil: silent
 }
@@ -82,6 +88,7 @@ type Manager struct {
 
 	traffic topicTraffic
 	timers  timers
+	moves   moves
 	polling atomic.Int64 // fetches that wait
 
 	tickMu         sync.Mutex
@@ -141,9 +148,13 @@ func (m *Manager) sorted() []*Replica {
 		return true
 	})
 	slices.SortFunc(all, func(a, b *Replica) int {
-		return cmp.Or(cmp.Compare(a.tp.Topic, b.tp.Topic), cmp.Compare(a.tp.Partition, b.tp.Partition))
+		return comparePartitions(a.tp, b.tp)
 	})
 	return all
+}
+
+func comparePartitions(a, b protocol.TopicPartition) int {
+	return cmp.Or(cmp.Compare(a.Topic, b.Topic), cmp.Compare(a.Partition, b.Partition))
 }
 
 // lock keeps other changes of a partition's life out.
@@ -176,6 +187,7 @@ func (m *Manager) Apply(now time.Time, tp protocol.TopicPartition, state partiti
 	if err != nil {
 		return err
 	}
+	m.moveApplied(now, r, dir)
 	r.appendMu.Lock()
 	s, err := r.apply(now, state)
 	r.appendMu.Unlock()
@@ -196,7 +208,7 @@ func (m *Manager) Apply(now time.Time, tp protocol.TopicPartition, state partiti
 func (m *Manager) replica(tp protocol.TopicPartition, topicID protocol.TopicID, dir protocol.DirectoryID, isNew bool) (*Replica, error) {
 	if value, found := m.replicas.Load(tp); found {
 		r := value.(*Replica)
-		if known := r.log.TopicID(); known != topicID && !known.IsZero() && !topicID.IsZero() {
+		if known := r.log().TopicID(); known != topicID && !known.IsZero() && !topicID.IsZero() {
 			return nil, protocol.Errorf(protocol.InconsistentTopicID, "%s is here with topic id %s, not %s", tp, known, topicID)
 		}
 		return r, nil
@@ -258,12 +270,13 @@ func (m *Manager) outOfReach(tp protocol.TopicPartition, isNew bool) error {
 func (m *Manager) Remove(now time.Time, tp protocol.TopicPartition, deleteLog bool) error {
 	defer m.lock(tp)()
 	m.failed.Delete(tp)
+	m.moves.end(tp)
 	if value, found := m.replicas.LoadAndDelete(tp); found {
 		r := value.(*Replica)
-		m.traffic.leave(tp.Topic)
 		r.appendMu.Lock()
 		s := r.leave(m.absent(tp))
 		r.appendMu.Unlock()
+		m.traffic.leave(tp.Topic) // now that what was on its way into the log is counted
 		r.settle(s)
 		defer r.pump(now)
 	}
@@ -288,6 +301,7 @@ func (m *Manager) SetOptions(now time.Time, topic string, opts log.Options) {
 		s := r.setOptions(now, opts)
 		r.appendMu.Unlock()
 		r.settle(s)
+		m.moveOptions(r.tp, opts)
 		m.options.Store.Touch(r.tp)
 		r.pump(now)
 	}

@@ -34,7 +34,7 @@ func (m *Manager) ListOffset(_ time.Time, q OffsetQuery) (OffsetResult, error) {
 
 func (r *Replica) listOffset(q OffsetQuery, view *partition.View) (OffsetResult, error) {
 	highWatermark := protocol.Offset(r.highWatermark.Load())
-	ends := r.log.View()
+	ends := r.log().View()
 	bound := ends.LogEndOffset
 	var lagging error
 	if q.Replica == Consumer {
@@ -51,19 +51,23 @@ func (r *Replica) listOffset(q OffsetQuery, view *partition.View) (OffsetResult,
 		}
 		return OffsetResult{TimestampMs: -1, Offset: bound, LeaderEpoch: view.LeaderEpoch}, nil
 	case q.TimestampMs == EarliestTimestamp:
-		return OffsetResult{-1, ends.LogStartOffset, r.log.EpochOf(ends.LogStartOffset)}, nil
+		return OffsetResult{-1, ends.LogStartOffset, r.log().EpochOf(ends.LogStartOffset)}, nil
 	case q.TimestampMs == EarliestLocalTimestamp:
-		return OffsetResult{-1, ends.LocalLogStartOffset, r.log.EpochOf(ends.LocalLogStartOffset)}, nil
+		return OffsetResult{-1, ends.LocalLogStartOffset, r.log().EpochOf(ends.LocalLogStartOffset)}, nil
 	case q.TimestampMs == LatestTieredTimestamp || q.TimestampMs == EarliestPendingUpload:
 		return nothingFound, nil // nothing is tiered
 	case q.TimestampMs < 0 && q.TimestampMs != MaxTimestamp:
 		return nothingFound, protocol.Errorf(protocol.UnsupportedVersion, "%d is no special timestamp", q.TimestampMs)
 	}
-	find := r.log.MaxTimestamp
-	if q.TimestampMs != MaxTimestamp {
-		find = func() (log.TimestampOffset, bool, error) { return r.log.OffsetForTime(q.TimestampMs) }
-	}
-	found, ok, err := find()
+	ok := false
+	found, err := onLog(r, func(l *log.Log) (found log.TimestampOffset, err error) {
+		if q.TimestampMs == MaxTimestamp {
+			found, ok, err = l.MaxTimestamp()
+		} else {
+			found, ok, err = l.OffsetForTime(q.TimestampMs)
+		}
+		return found, err
+	})
 	if err != nil {
 		return nothingFound, err
 	}
@@ -87,7 +91,7 @@ func (m *Manager) EpochEnd(tp protocol.TopicPartition, currentEpoch, epoch proto
 	if err != nil {
 		return protocol.NoLeaderEpoch, protocol.NoOffset, err
 	}
-	known, end := r.log.EpochEnd(epoch)
+	known, end := r.log().EpochEnd(epoch)
 	return known, end, nil
 }
 
@@ -122,7 +126,7 @@ func (m *Manager) DeleteRecords(now time.Time, tp protocol.TopicPartition, offse
 	d := &deletion{offset: offset, done: done}
 	d.timer = timer{at: now.Add(timeout), index: -1, expire: func(time.Time) { r.expireDeletion(d) }}
 	r.stateMu.Lock()
-	s := r.publish(r.core.LogStartMoved(r.log.View().LogStartOffset), false)
+	s := r.publish(r.core.LogStartMoved(r.log().View().LogStartOffset), false)
 	r.deletions = append(r.deletions, d)
 	earlier := m.timers.add(&d.timer)
 	s.answers = r.takeDeletions(s.answers)
@@ -154,7 +158,7 @@ func (r *Replica) deleteRecords(now time.Time, offset protocol.Offset) (protocol
 		return 0, protocol.Errorf(protocol.OffsetOutOfRange,
 			"the records of %s cannot be deleted up to %d: the high watermark is %d", r.tp, offset, highWatermark)
 	}
-	return offset, r.log.AdvanceLogStart(now, offset)
+	return offset, r.log().AdvanceLogStart(now, offset)
 }
 
 // takeDeletions moves out those that are done. stateMu is held.

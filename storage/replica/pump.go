@@ -132,15 +132,15 @@ func (r *Replica) admit(round []*pendingAppend) (protocol.LeaderEpoch, []*log.En
 // for the directory, and so is every failure of an fsync: what it has written
 // nobody knows.
 func (r *Replica) write(now time.Time, epoch protocol.LeaderEpoch, entries []*log.Entry) (err error, fatal bool) {
-	if err := r.log.Append(now, epoch, entries); err != nil {
+	if err := r.log().Append(now, epoch, entries); err != nil {
 		if noSpace(err) {
 			r.manager.warnFull(now, r.tp, err)
 		}
 		return err, !noSpace(err)
 	}
-	view := r.log.View()
+	view := r.log().View()
 	if limit := r.options.FlushMessages; limit > 0 && int64(view.LogEndOffset-view.DurableEnd) >= limit {
-		return r.log.Flush(now), true
+		return r.log().Flush(now), true
 	}
 	return nil, false
 }
@@ -162,7 +162,7 @@ func (m *Manager) warnFull(now time.Time, tp protocol.TopicPartition, err error)
 
 // confirm tells the core what was written and decides each answer.
 func (r *Replica) confirm(now time.Time, epoch protocol.LeaderEpoch, round []*pendingAppend) (finish func()) {
-	view := r.log.View()
+	view := r.log().View()
 	earlier := false
 	r.stateMu.Lock()
 	effects, stillLeader := r.core.Appended(now, epoch, r.ends(), r.manager.options.Brokers)

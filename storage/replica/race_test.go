@@ -244,7 +244,7 @@ func TestTruncationWhileReading(t *testing.T) {
 func (f *fixture) truncate(r *Replica, offset protocol.Offset) {
 	f.t.Helper()
 	r.appendMu.Lock()
-	f.must(r.log.TruncateTo(offset))
+	f.must(r.log().TruncateTo(offset))
 	r.stateMu.Lock()
 	s := r.publish(r.core.Truncated(r.ends()), true)
 	r.stateMu.Unlock()
@@ -327,7 +327,7 @@ func TestStopWhileBusy(t *testing.T) {
 			}
 		})
 	}
-	for f.replica(orders).log.View().LogEndOffset < 100 {
+	for f.replica(orders).log().View().LogEndOffset < 100 {
 	}
 	f.must(f.manager.Close(f.now))
 	wg.Wait()

@@ -6,6 +6,7 @@ import (
 
 	"ottla/protocol"
 	"ottla/protocol/wire"
+	"ottla/storage/log"
 	"ottla/storage/partition"
 )
 
@@ -26,7 +27,7 @@ type position struct {
 func (r *Replica) position(req *FetchRequest) position {
 	p := position{view: r.view.Load(), gone: r.failure() != nil}
 	highWatermark := protocol.Offset(r.highWatermark.Load())
-	view := r.log.View()
+	view := r.log().View()
 	p.logStart = view.LogStartOffset
 	switch {
 	case req.Replica >= 0 || req.Replica == Debugging:
@@ -81,7 +82,7 @@ func (r *Replica) tryRead(req *FetchRequest, part *FetchPartition, at position, 
 	}
 	// The high watermark is loaded before the log's view: see the package comment.
 	highWatermark := protocol.Offset(r.highWatermark.Load())
-	view := r.log.View()
+	view := r.log().View()
 	result.HighWatermark = min(highWatermark, view.LogEndOffset)
 	result.LastStableOffset = lastStable(result.HighWatermark, view)
 	result.LogStartOffset = view.LogStartOffset
@@ -126,13 +127,13 @@ func (r *Replica) admitFetch(req *FetchRequest, part *FetchPartition, view *part
 // where our log has another history the reader is told the end of the last
 // epoch that may be common.
 func (r *Replica) diverging(part *FetchPartition, logStart protocol.Offset) (*wire.EpochEndOffset, error) {
-	epoch, end := r.log.EpochEnd(part.LastFetchedEpoch)
+	epoch, end := r.log().EpochEnd(part.LastFetchedEpoch)
 	if epoch == protocol.NoLeaderEpoch || end == protocol.NoOffset {
 		return nil, protocol.Errorf(protocol.OffsetOutOfRange,
 			"the end of the last fetched epoch %d is not known", part.LastFetchedEpoch)
 	}
 	if part.Offset < logStart {
-		return nil, outOfRange(part.Offset, logStart, r.log.View().LogEndOffset)
+		return nil, outOfRange(part.Offset, logStart, r.log().View().LogEndOffset)
 	}
 	if epoch < part.LastFetchedEpoch || end < part.Offset {
 		return &wire.EpochEndOffset{Epoch: epoch, EndOffset: end}, nil
@@ -147,7 +148,7 @@ func (r *Replica) readRecords(req *FetchRequest, part *FetchPartition, at positi
 	committed := min(at.bound, result.HighWatermark)
 	end := part.Offset
 	if part.Offset < committed {
-		read, err := r.log.Read(part.Offset, maxBytes, committed, atLeastOne)
+		read, err := onLog(r, func(l *log.Log) (log.Read, error) { return l.Read(part.Offset, maxBytes, committed, atLeastOne) })
 		if err != nil {
 			return result, err
 		}
@@ -161,7 +162,7 @@ func (r *Replica) readRecords(req *FetchRequest, part *FetchPartition, at positi
 		result.Records = records
 	}
 	if result.Aborted != nil && result.Records.Len() > 0 {
-		aborted, err := r.log.AbortedIn(part.Offset, end)
+		aborted, err := onLog(r, func(l *log.Log) ([]wire.AbortedTransaction, error) { return l.AbortedIn(part.Offset, end) })
 		if err != nil {
 			return result, err
 		}
@@ -173,7 +174,7 @@ func (r *Replica) readRecords(req *FetchRequest, part *FetchPartition, at positi
 // copyUncommitted reads into memory. A truncation in the meantime means that the
 // role has changed; the reader comes again and learns so.
 func (r *Replica) copyUncommitted(from protocol.Offset, maxBytes int, bound protocol.Offset, atLeastOne bool) (wire.Region, error) {
-	read, err := r.log.Read(from, maxBytes, bound, atLeastOne)
+	read, err := onLog(r, func(l *log.Log) (log.Read, error) { return l.Read(from, maxBytes, bound, atLeastOne) })
 	if err != nil {
 		return wire.Region{}, err
 	}

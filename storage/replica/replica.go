@@ -19,8 +19,8 @@ import (
 type Replica struct {
 	manager *Manager
 	tp      protocol.TopicPartition
-	log     *log.Log
-	traffic *Traffic // of the topic
+	current atomic.Pointer[log.Log] // replaced, under appendMu, when the replica moves; see log
+	traffic *Traffic                // of the topic
 
 	appendMu sync.Mutex
 	options  log.Options  // guarded by appendMu; readers use published
@@ -46,7 +46,8 @@ type Replica struct {
 }
 
 func newReplica(m *Manager, tp protocol.TopicPartition, l *log.Log, checkpoint protocol.Offset) *Replica {
-	r := &Replica{manager: m, tp: tp, log: l, traffic: m.traffic.of(tp.Topic), options: l.Options(), checkpointed: checkpoint}
+	r := &Replica{manager: m, tp: tp, traffic: m.traffic.of(tp.Topic), options: l.Options(), checkpointed: checkpoint}
+	r.current.Store(l)
 	options := r.options
 	r.published.Store(&options)
 	r.core = partition.New(r.coreOptions(), checkpoint, r.ends())
@@ -54,6 +55,21 @@ func newReplica(m *Manager, tp protocol.TopicPartition, l *log.Log, checkpoint p
 	r.highWatermark.Store(int64(r.core.HighWatermark()))
 	r.tellHighWatermark()
 	return r
+}
+
+// log is the replica's log of the moment. Who holds appendMu has the same at each call; who does not may find that one
+// he got before is closed, see onLog.
+func (r *Replica) log() *log.Log { return r.current.Load() }
+
+// onLog reads from the log, again if another one took its place meanwhile: that has all that the former had.
+func onLog[T any](r *Replica, read func(l *log.Log) (T, error)) (T, error) {
+	for {
+		l := r.log()
+		found, err := read(l)
+		if err == nil || r.log() == l {
+			return found, err
+		}
+	}
 }
 
 func (r *Replica) coreOptions() partition.Options {
@@ -66,7 +82,7 @@ func (r *Replica) coreOptions() partition.Options {
 }
 
 func (r *Replica) ends() partition.Ends {
-	view := r.log.View()
+	view := r.log().View()
 	return partition.Ends{Start: view.LogStartOffset, End: view.LogEndOffset, Durable: view.DurableEnd}
 }
 
@@ -74,7 +90,7 @@ func (r *Replica) ends() partition.Ends {
 // stable offset. Two who come at once both tell the newest.
 func (r *Replica) tellHighWatermark() {
 	r.highWatermarkMu.Lock()
-	r.log.SetHighWatermark(protocol.Offset(r.highWatermark.Load()))
+	r.log().SetHighWatermark(protocol.Offset(r.highWatermark.Load()))
 	r.highWatermarkMu.Unlock()
 }
 
@@ -163,16 +179,16 @@ func (r *Replica) apply(now time.Time, state partition.State) (settlement, error
 // beginEpoch makes the log ready for a new leader: its epoch is known before
 // its first batch can be read, and where only durable records count, all are.
 func (r *Replica) beginEpoch(now time.Time, epoch protocol.LeaderEpoch) error {
-	if r.log.LatestEpoch() < epoch {
-		if err := r.log.AssignEpoch(epoch, r.log.View().LogEndOffset); err != nil {
+	if r.log().LatestEpoch() < epoch {
+		if err := r.log().AssignEpoch(epoch, r.log().View().LogEndOffset); err != nil {
 			return fmt.Errorf("leader epoch %d cannot be recorded: %w", epoch, err)
 		}
 	}
-	if known := r.log.LatestEpoch(); known < epoch {
+	if known := r.log().LatestEpoch(); known < epoch {
 		panic(fmt.Sprintf("invariant: a new leader's epoch is in the cache before its first batch (%d, not %d)", known, epoch))
 	}
-	if view := r.log.View(); r.options.FlushMessages == 1 && view.DurableEnd < view.LogEndOffset {
-		if err := r.log.Flush(now); err != nil {
+	if view := r.log().View(); r.options.FlushMessages == 1 && view.DurableEnd < view.LogEndOffset {
+		if err := r.log().Flush(now); err != nil {
 			return fmt.Errorf("the log cannot be made durable: %w", err)
 		}
 	}
@@ -181,7 +197,7 @@ func (r *Replica) beginEpoch(now time.Time, epoch protocol.LeaderEpoch) error {
 
 // setOptions takes new options. appendMu is held.
 func (r *Replica) setOptions(now time.Time, options log.Options) settlement {
-	r.log.SetOptions(options)
+	r.log().SetOptions(options)
 	r.options = options
 	r.published.Store(&options)
 	r.stateMu.Lock()
@@ -213,7 +229,7 @@ func (r *Replica) failure() error {
 func (r *Replica) logStartMoved() settlement {
 	r.stateMu.Lock()
 	defer r.stateMu.Unlock()
-	return r.publish(r.core.LogStartMoved(r.log.View().LogStartOffset), false)
+	return r.publish(r.core.LogStartMoved(r.log().View().LogStartOffset), false)
 }
 
 // currentLeader names the leader for a client that came to the wrong node.

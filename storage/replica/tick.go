@@ -23,6 +23,7 @@ func (m *Manager) Tick(now time.Time) {
 	if checkISR {
 		m.checkISR(now)
 	}
+	m.tickMoves(now)
 	if checkpoint && m.checkpointing.CompareAndSwap(false, true) {
 		m.options.Workers(func() {
 			defer m.checkpointing.Store(false)
@@ -41,8 +42,10 @@ func (m *Manager) NextDeadline() time.Time {
 		next = m.nextISRCheck
 	}
 	m.tickMu.Unlock()
-	if at := m.timers.next(); !at.IsZero() && at.Before(next) {
-		return at
+	for _, at := range [...]time.Time{m.timers.next(), m.moves.next()} {
+		if !at.IsZero() && at.Before(next) {
+			next = at
+		}
 	}
 	return next
 }
@@ -133,6 +136,7 @@ func (m *Manager) Close(now time.Time) error {
 		return nil
 	}
 	m.closed = true
+	m.moves.stop()
 	err := m.checkpoint()
 	for _, r := range m.sorted() {
 		r.appendMu.Lock()

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path"
 	"sync"
 	"sync/atomic"
 
@@ -19,6 +20,9 @@ type FileCache struct {
 	spans sync.Pool // *[spanBytes]byte
 	// cursors are *cursor
 	cursors sync.Pool
+	// moving is read-locked while a file is opened by its name, so that no directory is renamed in between; taken
+	// before mu.
+	moving sync.RWMutex
 
 	mu    sync.Mutex
 	ring  File // sentinel of the open files, most recently used first
@@ -135,6 +139,8 @@ func (f *File) pin(create bool) error {
 	c.mu.Unlock()
 	f.opening.Lock()
 	defer f.opening.Unlock()
+	c.moving.RLock()
+	defer c.moving.RUnlock()
 	c.mu.Lock()
 	if f.pinOpen() {
 		c.mu.Unlock()
@@ -248,6 +254,22 @@ func (f *File) rename(name string) error {
 		return fmt.Errorf("cannot rename a segment file: %w", err)
 	}
 	f.moved(name)
+	return nil
+}
+
+// MoveDir renames a partition's directory while its segments are in use: whoever opens one of their files finds it
+// under the old name or under the new one.
+func (c *FileCache) MoveDir(from, to string, segments []*Segment) error {
+	c.moving.Lock()
+	defer c.moving.Unlock()
+	if err := c.fs.Rename(from, to); err != nil {
+		return err
+	}
+	for _, s := range segments {
+		for _, f := range s.files() {
+			f.moved(path.Join(to, path.Base(f.Name())))
+		}
+	}
 	return nil
 }
 

@@ -240,13 +240,6 @@ func (s *Segment) Remove() error {
 	return errors.Join(errs...)
 }
 
-// MoveTo tells that the directory was renamed.
-func (s *Segment) MoveTo(dir string) {
-	for _, f := range s.files() {
-		f.moved(path.Join(dir, path.Base(f.Name())))
-	}
-}
-
 // Close ends the use of the files. Regions that are out stay good.
 func (s *Segment) Close() {
 	for _, f := range s.files() {

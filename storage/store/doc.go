@@ -2,8 +2,9 @@
 // may be trusted, opens every partition, and keeps the files that speak of many partitions at once.
 //
 // What it is: .lock, meta.properties, .kafka_cleanshutdown, the boot id, the four offset checkpoints; the choice
-// of a directory for a new partition; delayed deletion; directories and partitions that go offline; the schedule
-// by which logs are maintained, flushed and checkpointed.
+// of a directory for a new partition; the future log of a partition that moves, and the swap of the two; delayed
+// deletion; directories and partitions that go offline; the schedule by which logs are maintained, flushed and
+// checkpointed.
 //
 // What it is not: it knows no roles and no cluster. Which partitions belong here, and what their topics are
 // configured to, is told to it. It does not load the metadata partition: it locks metadata.log.dir, checks it, and
@@ -25,7 +26,9 @@
 //   - The recovery point on disk is never above what is durable: a truncation below it lowers it first.
 //   - A partition is created only after every checkpoint of its directory forgot a former one of the same name.
 //   - One damaged partition, or one failed directory, does not keep the others from working.
+//   - A partition's directory has the plain name in one place at most. A move renames the old one for deletion before
+//     the future one gets the name, and a start puts a future log that is alone in its partition's place.
 //   - No lock of this package is held over I/O on a log, and none while the replica's append lock is asked for.
 //
-// Start reading at store.go; then prepare.go and load.go (start), lifecycle.go (create, delete), schedule.go.
+// Start reading at store.go; then prepare.go and load.go (start), lifecycle.go (create, delete), schedule.go, future.go.
 package store

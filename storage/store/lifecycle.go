@@ -15,8 +15,8 @@ import (
 // errBusy answers calls for a partition that another call is creating or deleting.
 var errBusy = errors.New("the partition is being created or deleted")
 
-// Create makes the log of a new partition, in the given directory or, if that is zero, in the one with the fewest
-// partitions. A partition that is here already gives its log back if the topic id fits.
+// Create makes the log of a new partition, in the directory that Prefer named, else in the given one or, if that is
+// zero, in the one with the fewest partitions. A partition that is here already gives its log back if the topic id fits.
 func (s *Store) Create(tp protocol.TopicPartition, topicID protocol.TopicID, dir protocol.DirectoryID) (*log.Log, error) {
 	if !topicName.MatchString(tp.Topic) || tp.Partition < 0 {
 		return nil, fmt.Errorf("%q is no name of a partition", tp)
@@ -26,14 +26,17 @@ func (s *Store) Create(tp protocol.TopicPartition, topicID protocol.TopicID, dir
 		return existing, err
 	}
 	defer s.release(tp)
+	if wish, ok := s.takePreferred(tp); ok {
+		dir = wish
+	}
 	for {
-		d, err := s.choose(dir)
+		d, err := s.choose(tp, dir)
 		if err != nil {
 			return nil, fmt.Errorf("cannot create %s: %w", tp, err)
 		}
-		l, err := s.createIn(d, tp, topicID)
+		l, err := s.createIn(d, tp.String(), tp, topicID)
 		if err == nil {
-			s.register(tp, l, d, protocol.NoOffset)
+			s.register(tp, l, d, protocol.NoOffset, false)
 			return l, s.offline(d)
 		}
 		err = fmt.Errorf("cannot create %s in %s: %w", tp, d.Path, err)
@@ -54,7 +57,7 @@ func (s *Store) reserve(tp protocol.TopicPartition, topicID protocol.TopicID) (*
 	if s.closed {
 		return nil, errors.New("the store is closed")
 	}
-	if s.busy[tp] {
+	if _, busy := s.busy[tp]; busy {
 		return nil, fmt.Errorf("%s: %w", tp, errBusy)
 	}
 	if f, ok := s.failed[tp]; ok {
@@ -66,7 +69,7 @@ func (s *Store) reserve(tp protocol.TopicPartition, topicID protocol.TopicID) (*
 		}
 		return e.log, nil
 	}
-	s.busy[tp] = true
+	s.busy[tp] = nil
 	return nil, nil
 }
 
@@ -76,13 +79,22 @@ func (s *Store) release(tp protocol.TopicPartition) {
 	delete(s.busy, tp)
 }
 
-// choose gives the directory of an id, or the working one with the fewest partitions, the first of equals.
-func (s *Store) choose(id protocol.DirectoryID) (*directory, error) {
+// choose gives the directory of an id, or the working one with the fewest partitions, the first of equals. What is
+// being created counts already, so that side by side they spread as one after another.
+func (s *Store) choose(tp protocol.TopicPartition, id protocol.DirectoryID) (chosen *directory, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	defer func() { s.busy[tp] = chosen }()
+	s.busy[tp] = nil
 	counts := map[*directory]int{}
 	for _, e := range s.logs {
 		counts[e.dir]++
+	}
+	for _, e := range s.futures {
+		counts[e.dir]++
+	}
+	for _, d := range s.busy {
+		counts[d]++
 	}
 	for _, f := range s.failed {
 		counts[f.dir]++
@@ -105,8 +117,8 @@ func (s *Store) choose(id protocol.DirectoryID) (*directory, error) {
 	return best, nil
 }
 
-func (s *Store) createIn(d *directory, tp protocol.TopicPartition, topicID protocol.TopicID) (*log.Log, error) {
-	dir := path.Join(d.Path, tp.String())
+func (s *Store) createIn(d *directory, name string, tp protocol.TopicPartition, topicID protocol.TopicID) (*log.Log, error) {
+	dir := path.Join(d.Path, name)
 	if err := s.clearLeftover(dir); err != nil {
 		return nil, err
 	}
@@ -146,24 +158,39 @@ func (s *Store) clearLeftover(dir string) error {
 // A partition that is not here is no error, and one that is here and offline is left to the operator. The caller
 // has stopped using the log and holds no append lock.
 func (s *Store) Delete(now time.Time, tp protocol.TopicPartition) error {
-	return s.remove(tp, func(e *entry) error {
-		delay := e.log.Options().FileDeleteDelay
-		dir, err := e.log.MarkDeleted(s.o.Random)
-		if err != nil {
-			return err
-		}
-		s.mu.Lock()
-		s.schedule.removals = append(s.schedule.removals, removal{now.Add(delay), dir})
-		s.mu.Unlock()
-		s.wake()
-		return nil
-	})
+	if err := s.RemoveFuture(now, tp); err != nil {
+		return err
+	}
+	return s.remove(tp, s.partition(tp), func(e *entry) error { return s.discard(now, e) })
+}
+
+// discard renames a log for deletion and says when its files go.
+func (s *Store) discard(now time.Time, e *entry) error {
+	delay := e.log.Options().FileDeleteDelay
+	dir, err := e.log.MarkDeleted(s.o.Random)
+	if err != nil {
+		return err
+	}
+	s.mu.Lock()
+	s.schedule.removals = append(s.schedule.removals, removal{now.Add(delay), dir})
+	s.mu.Unlock()
+	s.wake()
+	return nil
+}
+
+func (s *Store) partition(tp protocol.TopicPartition) *entry {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.logs[tp]
 }
 
 // SetStray takes a partition that the cluster does not know out of the store: its directory is renamed to
 // <topic>-<partition>.<32 hex digits>-stray and kept for the operator. The caller has stopped using the log.
 func (s *Store) SetStray(now time.Time, tp protocol.TopicPartition) error {
-	return s.remove(tp, func(e *entry) error {
+	if err := s.RemoveFuture(now, tp); err != nil {
+		return err
+	}
+	return s.remove(tp, s.partition(tp), func(e *entry) error {
 		if err := e.log.Flush(now); err != nil {
 			return err
 		}
@@ -175,11 +202,11 @@ func (s *Store) SetStray(now time.Time, tp protocol.TopicPartition) error {
 	})
 }
 
-// remove takes a log out of the maps, lets act rename its directory, and has the checkpoints forget it.
-func (s *Store) remove(tp protocol.TopicPartition, act func(e *entry) error) error {
+// remove takes a log out of the maps, lets act rename its directory, and has the checkpoints forget it. e is nil if the
+// partition has no log that works.
+func (s *Store) remove(tp protocol.TopicPartition, e *entry, act func(e *entry) error) error {
 	s.mu.Lock()
-	e := s.logs[tp]
-	if e == nil {
+	if e == nil || !s.holds(e) {
 		f, failed := s.failed[tp]
 		s.mu.Unlock()
 		if failed {
@@ -187,9 +214,8 @@ func (s *Store) remove(tp protocol.TopicPartition, act func(e *entry) error) err
 		}
 		return nil
 	}
-	delete(s.logs, tp)
-	s.schedule.forget(e)
-	s.busy[tp] = true
+	s.drop(e)
+	s.busy[tp] = nil
 	s.mu.Unlock()
 	defer s.release(tp)
 	err := e.finish(func() error { return act(e) })
@@ -205,13 +231,25 @@ func (s *Store) remove(tp protocol.TopicPartition, act func(e *entry) error) err
 	}
 	err = fmt.Errorf("cannot remove %s: %w", tp, err)
 	s.mu.Lock()
-	s.failed[tp] = failure{dir: e.dir, err: err} // what is left of it nobody knows
+	if !e.future {
+		s.failed[tp] = failure{dir: e.dir, err: err} // what is left of it nobody knows
+	}
 	e.dir.distrusted = true
 	s.mu.Unlock()
 	if !isFull(err) {
 		s.FailDirectory(e.dir.ID, err)
 	}
 	return err
+}
+
+// drop takes a log out of the maps. The store's lock is held.
+func (s *Store) drop(e *entry) {
+	if s.logs[e.tp] == e {
+		delete(s.logs, e.tp)
+	} else {
+		delete(s.futures, e.tp)
+	}
+	s.schedule.forget(e)
 }
 
 // finish ends the use of a log: act is the last to touch it. A second call does nothing.
@@ -241,9 +279,14 @@ func (s *Store) FailDirectory(id protocol.DirectoryID, reason error) {
 	d.distrusted = true
 	for tp, e := range s.logs {
 		if e.dir == d {
-			delete(s.logs, tp)
-			s.schedule.forget(e)
+			s.drop(e)
 			s.failed[tp] = failure{dir: d, err: reason}
+			s.schedule.closing = append(s.schedule.closing, e)
+		}
+	}
+	for _, e := range s.futures {
+		if e.dir == d {
+			s.drop(e)
 			s.schedule.closing = append(s.schedule.closing, e)
 		}
 	}

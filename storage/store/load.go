@@ -25,6 +25,7 @@ func Open(now time.Time, o Options) (*Store, Report, error) {
 // found is what one directory holds, by the names in it.
 type found struct {
 	partitions []protocol.TopicPartition
+	futures    []foundFuture
 	deleted    []string
 	collector  collector
 }
@@ -42,6 +43,7 @@ func (s *Store) load(now time.Time) (*Store, Report) {
 		}
 	}
 	s.setDuplicatesAside(lists)
+	s.settleFutures(lists)
 	var running sync.WaitGroup
 	for i, d := range s.dirs {
 		if d.Offline == nil {
@@ -49,6 +51,7 @@ func (s *Store) load(now time.Time) (*Store, Report) {
 		}
 	}
 	running.Wait()
+	s.openFutures(now, lists)
 	var report Report
 	for i, d := range s.dirs {
 		if s.offline(d) == nil {
@@ -60,6 +63,17 @@ func (s *Store) load(now time.Time) (*Store, Report) {
 	}
 	s.settleMetadata()
 	return s, report
+}
+
+// openFutures opens the future logs, after all partitions.
+func (s *Store) openFutures(now time.Time, lists []*found) {
+	for i, d := range s.dirs {
+		for _, future := range lists[i].futures {
+			if future.keep && s.offline(d) == nil {
+				s.openFuture(now, d, future)
+			}
+		}
+	}
 }
 
 // list sorts the names in a directory and reads its checkpoints.
@@ -76,6 +90,8 @@ func (s *Store) list(d *directory, f *found) error {
 		switch kind, tp := classify(e.Name); kind {
 		case namePartition:
 			f.partitions = append(f.partitions, tp)
+		case nameFuture:
+			f.futures = append(f.futures, foundFuture{name: e.Name, tp: tp})
 		case nameDeleted:
 			f.deleted = append(f.deleted, e.Name)
 		case nameAside:
@@ -210,7 +226,7 @@ func (s *Store) openLog(now time.Time, d *directory, tp protocol.TopicPartition,
 		if d.trust != log.Clean {
 			cutFrom = l.View().ActiveSegmentBase
 		}
-		s.register(tp, l, d, cutFrom)
+		s.register(tp, l, d, cutFrom, false)
 		if recovery.NoteWorthy() {
 			s.o.Logger.Info("a partition was repaired", "partition", tp, "directory", d.Path, "recovery", fmt.Sprintf("%+v", recovery))
 		}

@@ -12,7 +12,8 @@ type nameKind int8
 const (
 	namePartition nameKind = iota
 	nameDeleted            // renamed for deletion
-	nameAside              // a stray partition, or the future home of one that moves: not ours to touch
+	nameFuture             // the future home of a partition that moves
+	nameAside              // a stray partition: not ours to touch
 	nameIgnored            // belongs to someone else who is known
 	nameUnknown
 )
@@ -23,7 +24,8 @@ const remoteCacheDir = "remote-log-index-cache"
 var (
 	// Kafka's own patterns (LogFileUtils, UnifiedLog): a topic, a partition, a unique id of hex digits.
 	deletedName = regexp.MustCompile(`^\S+-\d+\.[0-9a-f]{32}-delete$`)
-	asideName   = regexp.MustCompile(`^\S+-\d+\.[0-9a-f]{32}-(stray|future)$`)
+	asideName   = regexp.MustCompile(`^\S+-\d+\.[0-9a-f]{32}-stray$`)
+	futureName  = regexp.MustCompile(`^(\S+-\d+)\.[0-9a-f]{32}-future$`)
 	topicName   = regexp.MustCompile(`^[a-zA-Z0-9._-]{1,249}$`)
 )
 
@@ -38,13 +40,17 @@ func classify(name string) (nameKind, protocol.TopicPartition) {
 	case asideName.MatchString(name):
 		return nameAside, protocol.TopicPartition{}
 	}
+	kind := namePartition
+	if parts := futureName.FindStringSubmatch(name); parts != nil {
+		kind, name = nameFuture, parts[1]
+	}
 	tp, err := protocol.ParseTopicPartition(name)
 	valid := err == nil && topicName.MatchString(tp.Topic) && tp.Topic != "." && tp.Topic != ".." &&
 		tp.Topic != protocol.ClusterMetadataTopic
 	if !valid {
 		return nameUnknown, protocol.TopicPartition{}
 	}
-	return namePartition, tp
+	return kind, tp
 }
 
 var metadataPartition = protocol.TopicPartition{Topic: protocol.ClusterMetadataTopic}

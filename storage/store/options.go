@@ -20,10 +20,13 @@ type Options struct {
 	ClusterID   string          // what meta.properties must say; "" takes what it says
 
 	LogOptions func(topic string) log.Options // asked at Load and Create; nil gives log.DefaultOptions
-	Files      *segment.FileCache             // of the node; nil makes one of 1,000 files
-	Pool       *compress.Pool
-	Logger     *slog.Logger // nil is silent
-	Random     func() uint64
+	// Assigned gives the directory that the cluster's metadata has for a partition's replica here, zero if none or
+	// unknown; asked at Load. nil: nothing is known.
+	Assigned func(tp protocol.TopicPartition) protocol.DirectoryID
+	Files    *segment.FileCache // of the node; nil makes one of 1,000 files
+	Pool     *compress.Pool
+	Logger   *slog.Logger // nil is silent
+	Random   func() uint64
 	// MaxDecompressed bounds what one batch may expand to, in bytes; see log.Env.
 	MaxDecompressed int
 

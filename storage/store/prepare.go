@@ -26,6 +26,11 @@ type Prepared struct {
 // only after Prepare.
 func (p *Prepared) SetRecoveryParallelism(logs int) { p.o.RecoveryParallelism = logs }
 
+// SetAssigned replaces Options.Assigned, before Load.
+func (p *Prepared) SetAssigned(assigned func(tp protocol.TopicPartition) protocol.DirectoryID) {
+	p.o.Assigned = assigned
+}
+
 // Prepare checks meta.properties in every directory, then locks the directories. Nothing but .lock changes, so a
 // refusal leaves the directories as they were. A directory that the disk cannot read goes offline and the others
 // go on; a file that is damaged, missing or of another node or cluster is an error that names it.

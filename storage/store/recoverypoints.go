@@ -11,7 +11,22 @@ import (
 // liftCaps lets recovery points rise again that a truncation held down: the append lock is free, so it is over.
 func (s *Store) liftCaps(d *directory) {
 	for _, tp := range d.checkpoints.capped() {
-		s.runExclusive(tp, func() { d.checkpoints.lift(tp) })
+		s.mu.Lock()
+		e := s.logs[tp]
+		if future := s.futures[tp]; future != nil && future.dir == d {
+			e = future
+		}
+		s.mu.Unlock()
+		switch {
+		case e == nil || e.dir != d:
+			d.checkpoints.lift(tp)
+		case e.future:
+			e.mu.Lock()
+			d.checkpoints.lift(tp)
+			e.mu.Unlock()
+		default:
+			s.runExclusive(e, func() { d.checkpoints.lift(tp) })
+		}
 	}
 }
 

@@ -21,7 +21,8 @@ type DirectoryReport struct {
 	Repaired    []PartitionReport // logs that needed repair
 	Damaged     []PartitionReport // partitions that are offline
 	Removed     []string          // directories that ended in -delete
-	Aside       []string          // -stray and -future directories, which are left alone
+	Promoted    []string          // -future directories that took the place of their partitions
+	Aside       []string          // -stray directories, which are left alone
 	Unknown     []string          // other directories that are no partitions, left alone
 	Checkpoints []string          // checkpoint files that were damaged and are taken as empty
 }
@@ -58,6 +59,12 @@ func (c *collector) removed(name string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.report.Removed = append(c.report.Removed, name)
+}
+
+func (c *collector) promoted(name string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.report.Promoted = append(c.report.Promoted, name)
 }
 
 // finish sorts what came in the order of the workers.

@@ -142,7 +142,7 @@ func (s *Store) Tick(now time.Time) {
 		return
 	}
 	for _, e := range work.close {
-		s.runExclusive(e.tp, func() { _ = s.closeLog(now, e) })
+		s.runExclusive(e, func() { _ = s.closeLog(now, e) })
 	}
 	for _, e := range work.maintain {
 		s.maintain(now, e)
@@ -224,11 +224,13 @@ func (s *Store) collect(now time.Time) (work due, ok bool) {
 // shows. An idle log of one segment is not looked at: its deadline says when it expires.
 func (s *Store) changedLocked(retention bool) []*entry {
 	var list []*entry
-	for _, e := range s.logs {
-		view := e.log.View()
-		several := view.ActiveSegmentBase > view.LogStartOffset
-		if !e.maintained || view != e.seen || (retention && several) {
-			list = append(list, e)
+	for _, logs := range []map[protocol.TopicPartition]*entry{s.logs, s.futures} {
+		for _, e := range logs {
+			view := e.log.View()
+			several := view.ActiveSegmentBase > view.LogStartOffset
+			if !e.maintained || view != e.seen || (retention && several) {
+				list = append(list, e)
+			}
 		}
 	}
 	return list
@@ -248,7 +250,7 @@ func (s *Store) nextFlushCheckLocked(now time.Time) time.Time {
 
 // maintain lets a log do what is due, while nobody writes to it.
 func (s *Store) maintain(now time.Time, e *entry) {
-	s.runExclusive(e.tp, func() {
+	s.runExclusive(e, func() {
 		e.mu.Lock()
 		if e.gone {
 			e.mu.Unlock()
@@ -271,7 +273,7 @@ func (s *Store) maintainedLog(now time.Time, e *entry, result log.Maintenance, v
 		e.flushAsked = true
 		s.schedule.flushes = append(s.schedule.flushes, e)
 	}
-	if s.logs[e.tp] == e {
+	if s.holds(e) {
 		e.seen, e.maintained = view, true
 		next := result.NextDeadline
 		if (e.flushAsked || e.flushing) && !next.After(now) {
@@ -316,7 +318,7 @@ func (s *Store) flushByAge(now time.Time) {
 // flush makes a log durable up to its end. Two flushes of one log at a time would only wait for each other.
 func (s *Store) flush(now time.Time, e *entry) {
 	s.mu.Lock()
-	skip := e.flushing || s.logs[e.tp] != e
+	skip := e.flushing || !s.holds(e)
 	e.flushAsked = false
 	if !skip {
 		e.flushing = true
@@ -328,7 +330,7 @@ func (s *Store) flush(now time.Time, e *entry) {
 	err := e.log.Flush(now)
 	s.mu.Lock()
 	e.flushing = false
-	if s.logs[e.tp] == e && err == nil {
+	if s.holds(e) && err == nil {
 		s.schedule.touch(e)
 	}
 	s.mu.Unlock()
@@ -343,7 +345,7 @@ func (s *Store) flush(now time.Time, e *entry) {
 // left meanwhile mean nothing.
 func (s *Store) fault(e *entry, what string, err error) {
 	s.mu.Lock()
-	gone := s.logs[e.tp] != e
+	gone := !s.holds(e)
 	s.mu.Unlock()
 	switch {
 	case gone:
@@ -359,13 +361,17 @@ func (s *Store) fault(e *entry, what string, err error) {
 // failPartition takes one log offline, as one whose damage was found when it was opened; its files are not touched.
 func (s *Store) failPartition(e *entry, reason error) {
 	s.mu.Lock()
-	if s.logs[e.tp] != e {
+	if !s.holds(e) {
 		s.mu.Unlock()
 		return
 	}
-	delete(s.logs, e.tp)
-	s.schedule.forget(e)
+	s.drop(e)
 	s.schedule.closing = append(s.schedule.closing, e)
+	if e.future {
+		s.mu.Unlock()
+		s.o.Logger.Error("a partition's copy for another directory is damaged", "partition", e.tp, "directory", e.dir.Path, "reason", reason)
+		return // whoever fills it will miss it
+	}
 	s.failed[e.tp] = failure{dir: e.dir, err: reason}
 	e.dir.distrusted = true
 	s.mu.Unlock()
@@ -380,12 +386,16 @@ func (s *Store) failPartition(e *entry, reason error) {
 	s.wake()
 }
 
-// runExclusive runs a task on a log under the replica's append lock.
-func (s *Store) runExclusive(tp protocol.TopicPartition, task func()) {
+// runExclusive runs a task on a log under the replica's append lock; that of a future log is its entry's own.
+func (s *Store) runExclusive(e *entry, task func()) {
 	s.mu.Lock()
-	run := s.exclusive
+	run, future := s.exclusive, e.future
 	s.mu.Unlock()
-	run(tp, task)
+	if future {
+		task()
+		return
+	}
+	run(e.tp, task)
 }
 
 // task hands work to the workers; Close waits for it.

@@ -20,8 +20,10 @@ type Store struct {
 
 	mu        sync.Mutex
 	logs      map[protocol.TopicPartition]*entry
+	futures   map[protocol.TopicPartition]*entry // logs on their way to another directory
 	failed    map[protocol.TopicPartition]failure
-	busy      map[protocol.TopicPartition]bool // being created or deleted
+	busy      map[protocol.TopicPartition]*directory // being created there, or deleted (nil)
+	preferred map[protocol.TopicPartition]protocol.DirectoryID
 	exclusive func(tp protocol.TopicPartition, task func())
 	schedule  schedule
 	closed    bool
@@ -32,6 +34,8 @@ type entry struct {
 	tp  protocol.TopicPartition
 	log *log.Log
 	dir *directory
+	// future: it is in Store.futures, and no append lock guards it but mu. Under the store's lock.
+	future bool
 	// cutFrom is the base of the first segment whose size may not be durable, though the log believes it; NoOffset: none.
 	cutFrom protocol.Offset
 
@@ -62,7 +66,9 @@ func newStore(now time.Time, p *Prepared) *Store {
 		o: p.o, all: p.all, clusterID: p.clusterID,
 		logs:      map[protocol.TopicPartition]*entry{},
 		failed:    map[protocol.TopicPartition]failure{},
-		busy:      map[protocol.TopicPartition]bool{},
+		futures:   map[protocol.TopicPartition]*entry{},
+		busy:      map[protocol.TopicPartition]*directory{},
+		preferred: map[protocol.TopicPartition]protocol.DirectoryID{},
 		exclusive: func(_ protocol.TopicPartition, task func()) { task() },
 	}
 	for _, d := range p.all {
@@ -109,12 +115,18 @@ func (s *Store) Logs() []*log.Log {
 	return logs
 }
 
-// entries lists the logs of a directory, or of all if it is nil, by topic and partition.
+// entries lists the logs of a directory, future ones too, by topic and partition; with nil those of all, without the
+// future ones.
 func (s *Store) entries(d *directory) []*entry {
 	s.mu.Lock()
 	var list []*entry
 	for _, e := range s.logs {
 		if d == nil || e.dir == d {
+			list = append(list, e)
+		}
+	}
+	for _, e := range s.futures {
+		if e.dir == d {
 			list = append(list, e)
 		}
 	}
@@ -222,19 +234,30 @@ func (s *Store) distrusted(d *directory) bool {
 }
 
 // register adds a log that was opened or created, unless its directory failed meanwhile. cutFrom as in entry.
-func (s *Store) register(tp protocol.TopicPartition, l *log.Log, d *directory, cutFrom protocol.Offset) {
+func (s *Store) register(tp protocol.TopicPartition, l *log.Log, d *directory, cutFrom protocol.Offset, future bool) {
 	defer s.wake()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	e := &entry{tp: tp, log: l, dir: d, cutFrom: cutFrom, heapIndex: -1}
+	e := &entry{tp: tp, log: l, dir: d, cutFrom: cutFrom, future: future, heapIndex: -1}
+	if d.Offline != nil && future {
+		s.schedule.closing = append(s.schedule.closing, e)
+		return
+	}
 	if d.Offline != nil {
 		s.failed[tp] = failure{dir: d, err: d.Offline}
 		s.schedule.closing = append(s.schedule.closing, e)
 		return
 	}
-	s.logs[tp] = e
+	if future {
+		s.futures[tp] = e
+	} else {
+		s.logs[tp] = e
+	}
 	s.schedule.touch(e)
 }
+
+// holds tells that a log is still in use here. The store's lock is held.
+func (s *Store) holds(e *entry) bool { return s.logs[e.tp] == e || s.futures[e.tp] == e }
 
 // damaged notes a partition that does not work though its directory does.
 func (s *Store) damaged(tp protocol.TopicPartition, d *directory, err error) {

@@ -140,6 +140,8 @@ func fillTopics(req kmsg.Request) {
 		req.Groups = []kmsg.OffsetFetchRequestGroup{{Group: name}}
 	case *kmsg.ConsumerGroupDescribeRequest:
 		req.Groups = []string{name}
+	case *kmsg.AlterReplicaLogDirsRequest:
+		req.Dirs = []kmsg.AlterReplicaLogDirsRequestDir{{Topics: []kmsg.AlterReplicaLogDirsRequestDirTopic{{Topic: name, Partitions: make([]int32, 1)}}}}
 	case *kmsg.DescribeGroupsRequest:
 		req.Groups = []string{name}
 	case *kmsg.DeleteGroupsRequest:

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"cmp"
 	"path"
 	"slices"
 	"strings"
@@ -8,13 +9,12 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"ottla/protocol"
-	"ottla/storage/log"
 )
 
 // describeLogDirs tells what lies in the log directories of this broker, and how
 // much room there is. A directory that failed is told with its error only. The
-// offset lag is that of a replica on its way to another directory: no log here is
-// behind its own high watermark.
+// offset lag is that of a replica on its way to another directory, told beside the
+// one that it is to replace: no log here is behind its own high watermark.
 func describeLogDirs(c *call, req *kmsg.DescribeLogDirsRequest) {
 	if !c.mayCluster(kmsg.ACLOperationDescribe) {
 		c.reply(errorResponse(req, protocol.ClusterAuthorizationFailed.Err()))
@@ -29,11 +29,20 @@ func describeLogDirs(c *call, req *kmsg.DescribeLogDirsRequest) {
 			wanted[protocol.TopicPartition{Topic: topic.Topic, Partition: n}] = true
 		}
 	}
-	logs := map[protocol.DirectoryID][]*log.Log{}
+	logs := map[protocol.DirectoryID][]dirLog{}
 	for _, l := range c.Store.Logs() {
 		tp := l.TopicPartition()
 		if dir, ok := c.Store.DirectoryOf(tp); ok && (wanted == nil || wanted[tp]) {
-			logs[dir] = append(logs[dir], l)
+			logs[dir] = append(logs[dir], dirLog{partition: tp, sizeBytes: l.Size()})
+		}
+	}
+	for _, future := range c.Store.Futures() {
+		if tp := future.Partition; wanted == nil || wanted[tp] {
+			one := dirLog{partition: tp, sizeBytes: future.Log.Size(), offsetLag: -1, future: true}
+			if present := c.Store.Log(tp); present != nil {
+				one.offsetLag = int64(present.View().LogEndOffset - future.Log.View().LogEndOffset)
+			}
+			logs[future.Directory] = append(logs[future.Directory], one)
 		}
 	}
 	resp := kmsg.NewPtrDescribeLogDirsResponse()
@@ -61,22 +70,25 @@ func (c *call) holdsLogs(directory string) bool {
 	return slices.ContainsFunc(c.Config.LogDirs, func(dir string) bool { return path.Clean(dir) == path.Clean(directory) })
 }
 
+// dirLog is one log of a directory.
+type dirLog struct {
+	partition protocol.TopicPartition
+	sizeBytes int64
+	offsetLag int64
+	future    bool
+}
+
 // logDirTopics sorts logs by topic and partition.
-func logDirTopics(logs []*log.Log) (topics []kmsg.DescribeLogDirsResponseDirTopic) {
-	slices.SortFunc(logs, func(a, b *log.Log) int {
-		x, y := a.TopicPartition(), b.TopicPartition()
-		if by := strings.Compare(x.Topic, y.Topic); by != 0 {
-			return by
-		}
-		return int(x.Partition) - int(y.Partition)
+func logDirTopics(logs []dirLog) (topics []kmsg.DescribeLogDirsResponseDirTopic) {
+	slices.SortFunc(logs, func(a, b dirLog) int {
+		return cmp.Or(strings.Compare(a.partition.Topic, b.partition.Topic), cmp.Compare(a.partition.Partition, b.partition.Partition))
 	})
 	for _, l := range logs {
-		tp := l.TopicPartition()
-		if n := len(topics); n == 0 || topics[n-1].Topic != tp.Topic {
-			topics = append(topics, kmsg.DescribeLogDirsResponseDirTopic{Topic: tp.Topic})
+		if n := len(topics); n == 0 || topics[n-1].Topic != l.partition.Topic {
+			topics = append(topics, kmsg.DescribeLogDirsResponseDirTopic{Topic: l.partition.Topic})
 		}
 		part := kmsg.NewDescribeLogDirsResponseDirTopicPartition()
-		part.Partition, part.Size = tp.Partition, l.Size()
+		part.Partition, part.Size, part.OffsetLag, part.IsFuture = l.partition.Partition, l.sizeBytes, l.offsetLag, l.future
 		last := &topics[len(topics)-1]
 		last.Partitions = append(last.Partitions, part)
 	}

@@ -54,6 +54,8 @@ func errorResponse(req kmsg.Request, err error) kmsg.Response {
 		for i := range req.(*kmsg.AlterConfigsRequest).Resources {
 			resp.Resources = append(resp.Resources, refusedReplacement(&req.(*kmsg.AlterConfigsRequest).Resources[i], err))
 		}
+	case *kmsg.AlterReplicaLogDirsResponse:
+		return answerMoves(req.(*kmsg.AlterReplicaLogDirsRequest), func(protocol.TopicPartition, string) error { return err })
 	case *kmsg.ElectLeadersResponse:
 		failElections(resp, req.(*kmsg.ElectLeadersRequest), err)
 	case *kmsg.ListOffsetsResponse, *kmsg.OffsetForLeaderEpochResponse, *kmsg.DeleteRecordsResponse, *kmsg.OffsetCommitResponse,

@@ -45,6 +45,7 @@ var registry = []API{
 	row(protocol.DescribeAcls, describeACLs),
 	row(protocol.DescribeConfigs, describeConfigs),
 	row(protocol.AlterConfigs, alterConfigs),
+	row(protocol.AlterReplicaLogDirs, alterReplicaLogDirs),
 	row(protocol.DescribeLogDirs, describeLogDirs),
 	row(protocol.SaslAuthenticate, saslAuthenticate),
 	row(protocol.CreatePartitions, createPartitions),

@@ -37,9 +37,10 @@ type Applier struct {
 
 	applied atomic.Int64 // offset of the last Image applied
 
-	applying sync.Mutex // one Apply or Tick at a time
-	image    *metadata.Image
-	roomless roomless
+	applying  sync.Mutex // one Apply or Tick at a time
+	image     *metadata.Image
+	moveLimit int64 // bytes a second that moves between directories may copy; -1: no limit
+	roomless  roomless
 }
 
 // roomInterval is how often replicas that found no room on the disk are tried
@@ -60,6 +61,7 @@ func NewApplier(nodeID protocol.NodeID, options *TopicOptions, replicas *replica
 	a := &Applier{nodeID: nodeID, options: options, replicas: replicas, store: logs, directories: directories, sideBySide: sideBySide, logger: logger}
 	a.applied.Store(-1)
 	a.roomless.isNew = map[protocol.TopicPartition]bool{}
+	a.moveLimit = -1
 	return a
 }
 
@@ -73,6 +75,14 @@ func (a *Applier) First(now time.Time, image *metadata.Image) {
 		a.logger.Warn("a partition's log belongs to no replica of this node and was set aside", "partition", stray.String())
 		if err := a.store.SetStray(now, stray); err != nil {
 			a.logger.Error("the log could not be set aside", "partition", stray.String(), "error", err)
+		}
+	}
+	for _, future := range a.store.Futures() {
+		if known := image.Partition(future.Partition); known != nil && known.HasReplica(a.nodeID) {
+			continue // the move goes on
+		}
+		if err := a.store.RemoveFuture(now, future.Partition); err != nil {
+			a.logger.Error("a future log could not be removed", "partition", future.Partition.String(), "error", err)
 		}
 	}
 	a.Apply(now, metadata.Empty(), image)
@@ -168,7 +178,12 @@ func (a *Applier) role(now time.Time, topic *metadata.Topic, n int32, isNew bool
 		return err
 	}
 	a.coordinate(now, tp, is)
-	if actual, ok := a.store.DirectoryOf(tp); ok && actual != is.Directory(a.nodeID) {
+	target, moving := a.replicas.MovingTo(tp) // before the actual directory is asked, so that the end of a move is not missed
+	actual, ok := a.store.DirectoryOf(tp)
+	switch assigned := is.Directory(a.nodeID); {
+	case !ok || actual == assigned:
+	case moving && target == assigned: // as was asked for: it will be there
+	default:
 		a.directories.Report(topic.ID, n, actual)
 	}
 	return nil
@@ -243,6 +258,10 @@ func (a *Applier) settings(now time.Time, changes metadata.Changes, image *metad
 	for _, c := range a.coordinators {
 		c.settings(a.options)
 	}
+	if limit := moveLimit(image, own); limit != a.moveLimit {
+		a.moveLimit = limit
+		a.replicas.SetMoveLimit(limit)
+	}
 	if all {
 		for topic := range image.Topics() {
 			a.replicas.SetOptions(now, topic.Name, a.options.Of(topic.Name))
@@ -254,6 +273,22 @@ func (a *Applier) settings(now time.Time, changes metadata.Changes, image *metad
 			a.replicas.SetOptions(now, resource.Name, a.options.Of(resource.Name))
 		}
 	}
+}
+
+// moveLimitKey is a setting that is made at run time only.
+const moveLimitKey = "replica.alter.log.dirs.io.max.bytes.per.second"
+
+// moveLimit is how many bytes a second the moves of replicas between directories
+// may copy; -1: no limit.
+func moveLimit(image *metadata.Image, own string) int64 {
+	for _, broker := range [...]string{own, ""} {
+		if text, ok := image.Config(metadata.BrokerConfig, broker)[moveLimitKey]; ok {
+			if limit, err := strconv.ParseInt(text, 10, 64); err == nil && limit >= 0 {
+				return limit
+			}
+		}
+	}
+	return -1
 }
 
 // logTopics says which topics came and went.

@@ -30,7 +30,8 @@ var arrows = map[string][]string{
 	"storage/clean":      {"storage/log"},
 	"storage/store":      {"storage/log", "storage/clean", "storage/props"},
 	"storage/partition":  {"protocol"},
-	"storage/replica":    {"storage/log", "storage/partition", "storage/store", "protocol/client"},
+	"storage/move":       {"storage/log"},
+	"storage/replica":    {"storage/log", "storage/partition", "storage/store", "storage/move", "protocol/client"},
 
 	"controller/machine":  {"protocol"},
 	"controller/raft":     {"protocol"},

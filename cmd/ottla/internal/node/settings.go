@@ -57,8 +57,20 @@ func (n *Node) replicaOptions() replica.Options {
 			}
 			return partition.Broker{Alive: !broker.Fenced, ShuttingDown: broker.InControlledShutdown, Epoch: broker.Epoch}
 		},
-		Workers: n.options.Workers, Logger: n.options.Logger,
+		Assign: func(tp protocol.TopicPartition, topic protocol.TopicID, dir protocol.DirectoryID) {
+			n.directories.Report(topic, tp.Partition, dir)
+		},
+		MoveParallelism: n.moveParallelism(),
+		Workers:         n.options.Workers, Logger: n.options.Logger,
 	}
+}
+
+func (n *Node) moveParallelism() int {
+	const key = "num.replica.alter.log.dirs.threads"
+	if n.config.IsNull(key) {
+		return 0 // as many as there are directories
+	}
+	return int(n.config.Int(key))
 }
 
 func (n *Node) apiNode() api.Node {

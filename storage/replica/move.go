@@ -1,0 +1,429 @@
+package replica
+
+import (
+	"errors"
+	"slices"
+	"sync"
+	"time"
+
+	"ottla/protocol"
+	"ottla/storage/log"
+	"ottla/storage/move"
+	"ottla/storage/partition"
+	"ottla/storage/store"
+)
+
+// Bounds of one step of a move. A step runs on a worker.
+const (
+	moveReadBytes = 1 << 20
+	moveRounds    = 8 // reads in a step
+	swapRounds    = 4 // reads while appends wait; what then is left waits for the next step
+)
+
+// Pauses of a move.
+const (
+	moveRetry = 5 * time.Second        // after a full disk
+	movePoll  = 200 * time.Millisecond // while the controller's answer is awaited
+)
+
+// moving is one replica on its way to another directory. It is guarded by moves.mu.
+type moving struct {
+	replica  *Replica
+	target   protocol.DirectoryID
+	asked    bool // the controller was told of the target
+	accepted bool // it has noted it: the directories may be swapped
+	running  bool // a step is under way
+	ended    bool
+	due      time.Time
+}
+
+// moves are the replicas that move.
+type moves struct {
+	limit move.Limit
+	mu    sync.Mutex
+	of    map[protocol.TopicPartition]*moving
+	last  time.Time // the newest time that Tick has told
+}
+
+func (ms *moves) get(tp protocol.TopicPartition) *moving {
+	ms.mu.Lock()
+	defer ms.mu.Unlock()
+	return ms.of[tp]
+}
+
+// end forgets a move; the step under way, if any, has no effect any more. It tells what the controller was told.
+func (ms *moves) end(tp protocol.TopicPartition) (was *moving) {
+	ms.mu.Lock()
+	defer ms.mu.Unlock()
+	was = ms.of[tp]
+	if was != nil {
+		was.ended = true
+		delete(ms.of, tp)
+	}
+	return was
+}
+
+// stop ends all moves; the next start goes on with them.
+func (ms *moves) stop() {
+	ms.mu.Lock()
+	defer ms.mu.Unlock()
+	for _, mv := range ms.of {
+		mv.ended = true
+	}
+	clear(ms.of)
+}
+
+// next is when a step is due; zero: never.
+func (ms *moves) next() time.Time {
+	ms.mu.Lock()
+	defer ms.mu.Unlock()
+	var next time.Time
+	for _, mv := range ms.of {
+		if !mv.running && (next.IsZero() || mv.due.Before(next)) {
+			next = mv.due
+		}
+	}
+	return next
+}
+
+// SetMoveLimit says how many bytes a second all moves of the node together may copy
+// (replica.alter.log.dirs.io.max.bytes.per.second); a negative number is no limit.
+func (m *Manager) SetMoveLimit(bytesPerSecond int64) {
+	m.moves.limit.Set(bytesPerSecond)
+	m.moves.mu.Lock()
+	for _, mv := range m.moves.of {
+		mv.due = m.moves.last
+	}
+	m.moves.mu.Unlock()
+	m.timers.wake()
+}
+
+// MovingTo gives the directory to which a replica is on its way.
+func (m *Manager) MovingTo(tp protocol.TopicPartition) (protocol.DirectoryID, bool) {
+	if mv := m.moves.get(tp); mv != nil {
+		return mv.target, true
+	}
+	return protocol.DirectoryID{}, false
+}
+
+// Move begins to move a replica to another log directory, given by its path; while it is on its way to another one, that
+// move ends; to the directory where it is, it stays. It returns when the future log is there. Of a partition that is not
+// here the wish is remembered, and it is made there. Errors are those of AlterReplicaLogDirs
+// (ReplicaManager.alterReplicaLogDirs): INVALID_TOPIC_EXCEPTION for a name that is too long, LOG_DIR_NOT_FOUND,
+// KAFKA_STORAGE_ERROR, REPLICA_NOT_AVAILABLE, UNKNOWN_TOPIC_OR_PARTITION.
+func (m *Manager) Move(now time.Time, tp protocol.TopicPartition, dir string) error {
+	if !store.FutureFits(tp) {
+		return protocol.Errorf(protocol.InvalidTopicException, "The topic name is too long.")
+	}
+	target, broken, err := m.moveTarget(dir)
+	if err != nil {
+		return err
+	}
+	defer m.lock(tp)()
+	value, found := m.replicas.Load(tp)
+	if !found {
+		err := m.absent(tp)
+		if protocol.CodeOf(err) == protocol.KafkaStorageError {
+			return err
+		}
+		m.options.Store.Prefer(tp, target)
+		if protocol.CodeOf(err) == protocol.NotLeaderOrFollower {
+			err = protocol.Errorf(protocol.ReplicaNotAvailable, "%s is not on this node yet", tp)
+		}
+		return err
+	}
+	r := value.(*Replica)
+	if r.view.Load().Role == partition.Offline {
+		return protocol.Errorf(protocol.KafkaStorageError, "Partition %s is offline", tp)
+	}
+	if mv := m.moves.get(tp); mv != nil {
+		if mv.target == target {
+			return nil
+		}
+		m.cancel(now, mv)
+	}
+	if at, _ := m.options.Store.DirectoryOf(tp); at == target {
+		return nil
+	}
+	if broken != "" {
+		// There may be a future log of this partition already.
+		return protocol.Errorf(protocol.KafkaStorageError, "%s cannot move while the log directory %s is offline", tp, broken)
+	}
+	if err := m.options.Store.CreateFuture(tp, target); err != nil {
+		return clientError(err)
+	}
+	m.startMove(now, r, target, false)
+	return nil
+}
+
+// moveTarget finds a directory by its path, and names one that is offline, if any.
+func (m *Manager) moveTarget(dir string) (target protocol.DirectoryID, broken string, err error) {
+	found := false
+	for _, d := range m.options.Store.Directories() {
+		if d.Offline != nil {
+			broken = d.Path
+		}
+		if d.Path != dir {
+			continue
+		}
+		if found, target = true, d.ID; d.Offline != nil {
+			return target, broken, protocol.Errorf(protocol.KafkaStorageError, "Log directory %s is offline", dir)
+		}
+	}
+	if !found {
+		return target, broken, protocol.Errorf(protocol.LogDirNotFound, "Log dir %s is not found in the config.", dir)
+	}
+	return target, broken, nil
+}
+
+func (m *Manager) startMove(now time.Time, r *Replica, target protocol.DirectoryID, accepted bool) {
+	m.moves.mu.Lock()
+	if m.moves.of == nil {
+		m.moves.of = map[protocol.TopicPartition]*moving{}
+	}
+	m.moves.of[r.tp] = &moving{replica: r, target: target, asked: accepted, accepted: accepted, due: now}
+	m.moves.mu.Unlock()
+	m.timers.wake()
+}
+
+// moveApplied takes note of the directory in which the cluster has a replica: the target's comes as the answer to Assign.
+// Where a start has found a future log, the move goes on.
+func (m *Manager) moveApplied(now time.Time, r *Replica, dir protocol.DirectoryID) {
+	m.moves.mu.Lock()
+	mv := m.moves.of[r.tp]
+	if mv != nil && dir == mv.target && !mv.accepted {
+		mv.accepted, mv.due = true, now
+	}
+	m.moves.mu.Unlock()
+	if mv != nil {
+		m.timers.wake()
+		return
+	}
+	future, found := m.options.Store.Future(r.tp)
+	switch {
+	case !found:
+	case future.Log.TopicID() != r.log().TopicID():
+		m.removeFuture(now, r.tp) // of a former topic of this name
+	default:
+		m.startMove(now, r, future.Directory, dir == future.Directory)
+	}
+}
+
+func (m *Manager) moveOptions(tp protocol.TopicPartition, opts log.Options) {
+	if m.moves.get(tp) == nil {
+		return
+	}
+	_ = m.options.Store.WithFuture(tp, func(l *log.Log) error { // without one the move has just ended
+		l.SetOptions(opts)
+		return nil
+	})
+}
+
+// cancel gives a move up; the replica stays where it is.
+func (m *Manager) cancel(now time.Time, mv *moving) {
+	if m.moves.end(mv.replica.tp) != mv {
+		return
+	}
+	m.removeFuture(now, mv.replica.tp)
+	m.revert(mv)
+}
+
+func (m *Manager) removeFuture(now time.Time, tp protocol.TopicPartition) {
+	if err := m.options.Store.RemoveFuture(now, tp); err != nil {
+		m.options.Logger.Warn("a future log cannot be removed", "partition", tp.String(), "error", err)
+	}
+}
+
+// revert tells the controller where the replica stays, if it was told otherwise.
+func (m *Manager) revert(mv *moving) {
+	if mv.asked && m.options.Assign != nil {
+		if at, known := m.options.Store.DirectoryOf(mv.replica.tp); known && at != mv.target {
+			m.options.Assign(mv.replica.tp, mv.replica.view.Load().TopicID, at)
+		}
+	}
+}
+
+// tickMoves starts the steps that are due.
+func (m *Manager) tickMoves(now time.Time) {
+	most := m.options.MoveParallelism
+	if most <= 0 {
+		most = len(m.options.Store.Directories())
+	}
+	var start []*moving
+	m.moves.mu.Lock()
+	m.moves.last = now
+	var due []*moving
+	for _, mv := range m.moves.of {
+		switch {
+		case mv.running:
+			most--
+		case !mv.due.After(now):
+			due = append(due, mv)
+		}
+	}
+	slices.SortFunc(due, func(a, b *moving) int {
+		if by := a.due.Compare(b.due); by != 0 {
+			return by
+		}
+		return comparePartitions(a.replica.tp, b.replica.tp)
+	})
+	for _, mv := range due {
+		if most <= 0 {
+			mv.due = now.Add(movePoll)
+			continue
+		}
+		most--
+		mv.running = true
+		start = append(start, mv)
+	}
+	m.moves.mu.Unlock()
+	for _, mv := range start {
+		m.options.Workers(func() { m.stepMove(now, mv) })
+	}
+}
+
+// stepMove does one step of a move and says when the next is due.
+func (m *Manager) stepMove(now time.Time, mv *moving) {
+	next, over := m.copyStep(now, mv)
+	m.moves.mu.Lock()
+	mv.running, mv.due = false, next
+	m.moves.mu.Unlock()
+	if over {
+		m.moves.end(mv.replica.tp)
+	}
+	m.timers.wake()
+}
+
+// copyStep copies what a step may, asks the controller once there is little left, and swaps when it has answered.
+func (m *Manager) copyStep(now time.Time, mv *moving) (next time.Time, over bool) {
+	allowed, again := m.moves.limit.Ask(now, moveRounds*moveReadBytes)
+	if allowed == 0 {
+		return again, false
+	}
+	r := mv.replica
+	caughtUp := false
+	err := m.options.Store.WithFuture(r.tp, func(future *log.Log) error {
+		left, done := allowed, false
+		for round := 0; round < moveRounds && left > 0 && !done && !m.hasEnded(mv); round++ {
+			copied, all, err := move.Step(now, r.log(), future, protocol.Offset(r.highWatermark.Load()), min(left, moveReadBytes))
+			m.moves.limit.Copied(now, copied)
+			if err != nil {
+				return err
+			}
+			left -= copied
+			done = all || copied == 0
+			caughtUp = all
+		}
+		if view := future.View(); view.DurableEnd < view.ActiveSegmentBase || caughtUp {
+			return future.Flush(now) // little by little, or there is much to wait for at the end
+		}
+		return nil
+	})
+	if err != nil {
+		return m.moveFailed(now, mv, err)
+	}
+	if !caughtUp || m.hasEnded(mv) {
+		return now, false
+	}
+	if !m.askToMove(mv) {
+		return now.Add(movePoll), false
+	}
+	return m.swap(now, mv)
+}
+
+// askToMove tells the controller of the target, once, and tells whether it has accepted it (KIP-858).
+func (m *Manager) askToMove(mv *moving) (accepted bool) {
+	m.moves.mu.Lock()
+	accepted, ask := mv.accepted || m.options.Assign == nil, !mv.asked && !mv.ended
+	mv.asked = true
+	m.moves.mu.Unlock()
+	if ask && m.options.Assign != nil {
+		m.options.Assign(mv.replica.tp, mv.replica.view.Load().TopicID, mv.target)
+	}
+	return accepted
+}
+
+func (m *Manager) hasEnded(mv *moving) bool {
+	m.moves.mu.Lock()
+	defer m.moves.mu.Unlock()
+	return mv.ended
+}
+
+// moveFailed decides what an error means: want of space passes, anything else ends the move.
+func (m *Manager) moveFailed(now time.Time, mv *moving, err error) (next time.Time, over bool) {
+	if noSpace(err) {
+		m.warnFull(now, mv.replica.tp, err)
+		return now.Add(moveRetry), false
+	}
+	if !m.hasEnded(mv) {
+		m.options.Logger.Error("a replica cannot move to another directory and stays where it is", "partition", mv.replica.tp.String(), "error", err)
+	}
+	var ofSource *move.SourceError
+	if errors.As(err, &ofSource) {
+		mv.replica.readFailed(err)
+	}
+	defer m.lock(mv.replica.tp)()
+	m.cancel(now, mv)
+	return now, true
+}
+
+// swap puts the future log in the place of the present one, if it can have all of it soon.
+func (m *Manager) swap(now time.Time, mv *moving) (next time.Time, over bool) {
+	r := mv.replica
+	unlock := m.lock(r.tp) // so that nobody gives the move up in between
+	r.appendMu.Lock()
+	failed, err := m.swapLocked(now, mv)
+	var s settlement
+	if err != nil && !failed.IsZero() {
+		// What is on the disk is for the next start to sort out; nothing more may be written.
+		r.stateMu.Lock()
+		s = r.publish(r.core.Fail(), false)
+		r.stateMu.Unlock()
+	}
+	r.appendMu.Unlock()
+	if err == nil {
+		m.moves.end(r.tp)
+	}
+	unlock()
+	r.settle(s)
+	defer r.pump(now)
+	switch {
+	case err == nil:
+		r.tellHighWatermark()
+		return now, true
+	case errors.Is(err, errBehind):
+		return now, false
+	case !failed.IsZero():
+		m.options.Store.FailDirectory(failed, err)
+		m.DirectoryFailed(failed)
+		return now, true
+	}
+	return m.moveFailed(now, mv, err)
+}
+
+// errBehind says that too much was appended for a swap.
+var errBehind = errors.New("the future log is still behind")
+
+// swapLocked is what of a swap needs appendMu.
+func (m *Manager) swapLocked(now time.Time, mv *moving) (failed protocol.DirectoryID, err error) {
+	r := mv.replica
+	if m.closed || m.hasEnded(mv) || r.failure() != nil || r.view.Load().Role == partition.Offline {
+		return failed, store.ErrNoFuture
+	}
+	highWatermark := protocol.Offset(r.highWatermark.Load())
+	prepare := func(future *log.Log) error {
+		for range swapRounds {
+			copied, all, err := move.Step(now, r.log(), future, highWatermark, moveReadBytes)
+			m.moves.limit.Copied(now, copied)
+			if err != nil {
+				return err
+			}
+			if all {
+				return future.TakeOver(now, r.log())
+			}
+		}
+		return errBehind
+	}
+	show := func(future *log.Log) { r.current.Store(future) }
+	return m.options.Store.Promote(now, r.tp, highWatermark, prepare, show)
+}
