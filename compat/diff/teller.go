@@ -69,6 +69,10 @@ var stories = []struct {
 	{"commits", commits},
 	{"groups", administration},
 	{"a deleted topic", deletedTopic},
+	{"refused heartbeats of consumer groups", heartbeats},
+	{"reconciliation in a consumer group", reconciliation},
+	{"static members of a consumer group", staticConsumers},
+	{"members of both protocols", migration},
 }
 
 func (t *Teller) close() {
@@ -180,8 +184,11 @@ func (c *conn) read(req kmsg.Request) (kmsg.Response, error) {
 // show writes a response on one line.
 func (t *Teller) show(resp kmsg.Response) string {
 	unordered := []string{"Groups", "Members"}
-	if _, ok := resp.(*kmsg.OffsetFetchResponse); ok {
-		unordered = append(unordered, "Topics") // of one that asks for all
+	switch resp.(type) {
+	case *kmsg.OffsetFetchResponse, *kmsg.ConsumerGroupHeartbeatResponse: // of one that asks for all
+		unordered = append(unordered, "Topics")
+	case *kmsg.ConsumerGroupDescribeResponse:
+		unordered = append(unordered, "TopicPartitions", "SubscribedTopics")
 	}
 	return ports.ReplaceAllString(t.text(t.plain(reflect.ValueOf(resp).Elem(), unordered)), `"Port":<port>`)
 }

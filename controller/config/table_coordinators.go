@@ -69,8 +69,8 @@ var coordinatorRows = []Row{
 	},
 	{
 		Name: "group.coordinator.rebalance.protocols", Type: List, Default: "classic,consumer,streams", Allowed: someOf("consumer", "classic", "share", "streams"),
-		Support: Harmless,
-		Doc:     "Which kinds of groups are served.",
+		Support: Acted,
+		Doc:     "Which kinds of groups are served; classic groups always are, share and streams groups not yet.",
 	},
 	{
 		Name: "group.coordinator.append.linger.ms", Type: Int, Default: "-1", Allowed: atLeast(-1),
@@ -94,67 +94,67 @@ var coordinatorRows = []Row{
 	},
 	{
 		Name: "group.consumer.session.timeout.ms", Type: Int, Default: "45000", Allowed: atLeast(1),
-		Support: Harmless,
+		Support: Acted,
 		Doc:     "After how much silence a member leaves its consumer group.",
 	},
 	{
 		Name: "group.consumer.min.session.timeout.ms", Type: Int, Default: "45000", Allowed: atLeast(1),
-		Support: Harmless,
+		Support: Acted,
 		Doc:     "The shortest session timeout a consumer group may be given.",
 	},
 	{
 		Name: "group.consumer.max.session.timeout.ms", Type: Int, Default: "60000", Allowed: atLeast(1),
-		Support: Harmless,
+		Support: Acted,
 		Doc:     "The longest session timeout a consumer group may be given.",
 	},
 	{
 		Name: "group.consumer.heartbeat.interval.ms", Type: Int, Default: "5000", Allowed: atLeast(1),
-		Support: Harmless,
+		Support: Acted,
 		Doc:     "How often a member of a consumer group sends its heartbeat.",
 	},
 	{
 		Name: "group.consumer.min.heartbeat.interval.ms", Type: Int, Default: "5000", Allowed: atLeast(1),
-		Support: Harmless,
+		Support: Acted,
 		Doc:     "The shortest heartbeat interval a consumer group may be given.",
 	},
 	{
 		Name: "group.consumer.max.heartbeat.interval.ms", Type: Int, Default: "15000", Allowed: atLeast(1),
-		Support: Harmless,
+		Support: Acted,
 		Doc:     "The longest heartbeat interval a consumer group may be given.",
 	},
 	{
 		Name: "group.consumer.max.size", Type: Int, Default: "2147483647", Allowed: atLeast(1),
-		Support: Harmless,
+		Support: Acted,
 		Doc:     "How many members a consumer group may have.",
 	},
 	{
 		Name: "group.consumer.assignors", Type: List, Default: "uniform,range", Allowed: someOf("uniform", "range"),
-		Support: Harmless,
+		Support: Acted,
 		Doc:     "The assignors of consumer groups; the first is the default.",
 	},
 	{
 		Name: "group.consumer.migration.policy", Type: String, Default: "bidirectional", Allowed: oneOfFold("DISABLED", "DOWNGRADE", "UPGRADE", "BIDIRECTIONAL"),
-		Support: Harmless,
+		Support: Acted,
 		Doc:     "Whether groups may change between the classic and the consumer protocol.",
 	},
 	{
 		Name: "group.consumer.regex.refresh.interval.ms", Type: Int, Default: "600000", Allowed: atLeast(10000), Internal: true,
-		Support: Harmless,
+		Support: Acted,
 		Doc:     "How often subscriptions by pattern are matched with the topics anew.",
 	},
 	{
 		Name: "group.consumer.assignment.interval.ms", Type: Int, Default: "1000", Allowed: atLeast(0), Mode: ClusterWide,
-		Support: Harmless,
+		Support: Acted,
 		Doc:     "How long at least lies between two assignments of a consumer group.",
 	},
 	{
 		Name: "group.consumer.min.assignment.interval.ms", Type: Int, Default: "0", Allowed: atLeast(0),
-		Support: Harmless,
+		Support: Acted,
 		Doc:     "The shortest assignment interval a consumer group may be given.",
 	},
 	{
 		Name: "group.consumer.max.assignment.interval.ms", Type: Int, Default: "15000", Allowed: atLeast(0),
-		Support: Harmless,
+		Support: Acted,
 		Doc:     "The longest assignment interval a consumer group may be given.",
 	},
 	{

@@ -4,17 +4,17 @@ package config
 var groupRows = []Row{
 	{
 		Name: "consumer.session.timeout.ms", Type: Int, Default: "45000", Allowed: atLeast(1),
-		Support: Harmless,
+		Support: Acted,
 		Doc:     "After how much silence a member leaves this consumer group.",
 	},
 	{
 		Name: "consumer.heartbeat.interval.ms", Type: Int, Default: "5000", Allowed: atLeast(1),
-		Support: Harmless,
+		Support: Acted,
 		Doc:     "How often a member of this consumer group sends its heartbeat.",
 	},
 	{
 		Name: "consumer.assignment.interval.ms", Type: Int, Default: "1000", Allowed: atLeast(0),
-		Support: Harmless,
+		Support: Acted,
 		Doc:     "How long at least lies between two assignments of this consumer group.",
 	},
 	{

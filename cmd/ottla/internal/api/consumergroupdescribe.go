@@ -17,11 +17,14 @@ func consumerGroupDescribe(c *call, req *kmsg.ConsumerGroupDescribeRequest) {
 	resp := kmsg.NewPtrConsumerGroupDescribeResponse()
 	var ids []string
 	for _, id := range req.Groups {
-		if !c.mayGroup(kmsg.ACLOperationDescribe, id) {
+		switch {
+		case !c.mayGroup(kmsg.ACLOperationDescribe, id):
 			resp.Groups = append(resp.Groups, undescribedConsumerGroup(id, protocol.GroupAuthorizationFailed.Err()))
-			continue
+		case id == "":
+			resp.Groups = append(resp.Groups, undescribedConsumerGroup(id, protocol.InvalidGroupID.Err()))
+		default:
+			ids = append(ids, id)
 		}
-		ids = append(ids, id)
 	}
 	described := make([]kmsg.ConsumerGroupDescribeResponseGroup, len(ids))
 	message := func(at []int) kmsg.Request {

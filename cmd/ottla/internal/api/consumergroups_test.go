@@ -2,6 +2,7 @@ package api
 
 import (
 	"testing"
+	"time"
 
 	"github.com/twmb/franz-go/pkg/kmsg"
 
@@ -24,49 +25,59 @@ func entering(group, member string) *kmsg.ConsumerGroupHeartbeatRequest {
 	return req
 }
 
-// Item 111, and GroupCoordinatorService.throwIfConsumerGroupHeartbeatRequestIsInvalid.
-func TestConsumerGroupHeartbeatIsChecked(t *testing.T) {
-	f := newFixture(t, withConsumerGroups)
+// enter makes a member of a consumer group and lets it beat until it has partitions.
+func (f *fixture) enter(p *peer, group, member string) *kmsg.ConsumerGroupHeartbeatResponse {
+	f.t.Helper()
+	resp := request[*kmsg.ConsumerGroupHeartbeatResponse](p, entering(group, member), 1)
+	for n := 0; resp.Assignment == nil || len(resp.Assignment.Topics) == 0; n++ {
+		if resp.ErrorCode != 0 || n > 10 {
+			f.t.Fatalf("%s in %s: %+v", member, group, resp)
+		}
+		f.pass(time.Second) // the least between two assignments
+		beat := kmsg.NewPtrConsumerGroupHeartbeatRequest()
+		beat.Group, beat.MemberID, beat.MemberEpoch, beat.RebalanceTimeoutMillis = group, member, resp.MemberEpoch, -1
+		resp = request[*kmsg.ConsumerGroupHeartbeatResponse](p, beat, 1)
+	}
+	return resp
+}
+
+func TestConsumerGroup(t *testing.T) {
+	authorizer := deny()
+	f := newFixture(t, withConsumerGroups, func(n *Node) { n.Authorize = authorizer })
 	f.write(featureRecord(metadata.GroupVersionFeature, 1))
+	f.topic("orders", topicSpec{partitions: 2})
+	f.coordinate()
 	p := f.connect()
-	blank := " "
-	cases := []struct {
-		what   string
-		change func(*kmsg.ConsumerGroupHeartbeatRequest)
-		code   protocol.ErrorCode
-		text   string
-	}{
-		{"no member id", func(r *kmsg.ConsumerGroupHeartbeatRequest) { r.MemberID = "" }, protocol.InvalidRequest, "MemberId can't be empty."},
-		{"no group", func(r *kmsg.ConsumerGroupHeartbeatRequest) { r.Group = "" }, protocol.InvalidRequest, "GroupId can't be empty."},
-		{"blank instance", func(r *kmsg.ConsumerGroupHeartbeatRequest) { r.InstanceID = &blank }, protocol.InvalidRequest, "InstanceId can't be empty."},
-		{"blank rack", func(r *kmsg.ConsumerGroupHeartbeatRequest) { r.RackID = &blank }, protocol.InvalidRequest, "RackId can't be empty."},
-		{"no timeout", func(r *kmsg.ConsumerGroupHeartbeatRequest) { r.RebalanceTimeoutMillis = -1 }, protocol.InvalidRequest, "RebalanceTimeoutMs must be provided in first request."},
-		{"no partitions", func(r *kmsg.ConsumerGroupHeartbeatRequest) { r.Topics = nil }, protocol.InvalidRequest, "TopicPartitions must be empty when (re-)joining."},
-		{"partitions", func(r *kmsg.ConsumerGroupHeartbeatRequest) {
-			r.Topics = []kmsg.ConsumerGroupHeartbeatRequestTopic{{Partitions: []int32{0}}}
-		}, protocol.InvalidRequest, "TopicPartitions must be empty when (re-)joining."},
-		{"no subscription", func(r *kmsg.ConsumerGroupHeartbeatRequest) { r.SubscribedTopicNames = nil }, protocol.InvalidRequest, "Either SubscribedTopicNames or SubscribedTopicRegex must be non-null when (re-)joining."},
-		{"leaves, not static", func(r *kmsg.ConsumerGroupHeartbeatRequest) { r.MemberEpoch = -2 }, protocol.InvalidRequest, "InstanceId can't be null."},
-		{"bad epoch", func(r *kmsg.ConsumerGroupHeartbeatRequest) { r.MemberEpoch = -3 }, protocol.InvalidRequest, "MemberEpoch is invalid."},
-		{"bad assignor", func(r *kmsg.ConsumerGroupHeartbeatRequest) { r.ServerAssignor = kmsg.StringPtr("best") }, protocol.UnsupportedAssignor, "ServerAssignor best is not supported. Supported assignors: uniform, range."},
+	if got := f.enter(p, "g", "m").Assignment.Topics; len(got) != 1 || got[0].TopicID != topicID("orders") || len(got[0].Partitions) != 2 {
+		t.Fatalf("the member is given %+v", got)
 	}
-	for _, c := range cases {
-		req := entering("g", "m")
-		c.change(req)
-		resp := request[*kmsg.ConsumerGroupHeartbeatResponse](p, req, 1)
-		if protocol.ErrorCode(resp.ErrorCode) != c.code || deref(resp.ErrorMessage) != c.text {
-			t.Errorf("%s: %d %q, want %d %q", c.what, resp.ErrorCode, deref(resp.ErrorMessage), c.code, c.text)
+	describe := kmsg.NewPtrConsumerGroupDescribeRequest()
+	describe.Groups, describe.IncludeAuthorizedOperations = []string{"g", "", "nobody's"}, true
+	described := request[*kmsg.ConsumerGroupDescribeResponse](p, describe, 1)
+	byID := map[string]kmsg.ConsumerGroupDescribeResponseGroup{}
+	for _, g := range described.Groups {
+		byID[g.Group] = g
+	}
+	if g := byID["g"]; g.State != "Stable" || len(g.Members) != 1 || g.Members[0].ClientID != "test" || g.AuthorizedOperations != 3400 {
+		t.Errorf("the group is described as %+v", g)
+	}
+	if a, b := byID[""].ErrorCode, byID["nobody's"].ErrorCode; codeOf(a) != codeOf(protocol.InvalidGroupID) || codeOf(b) != codeOf(protocol.GroupIDNotFound) {
+		t.Errorf("no group: %d, nobody's: %d", a, b)
+	}
+	for filter, want := range map[string]int{"consumer": 1, "Classic": 0} {
+		list := kmsg.NewPtrListGroupsRequest()
+		list.TypesFilter = []string{filter}
+		if got := request[*kmsg.ListGroupsResponse](p, list, 5).Groups; len(got) != want || want == 1 && (got[0].GroupType != "consumer" || got[0].ProtocolType != "consumer") {
+			t.Errorf("groups of type %s: %+v", filter, got)
 		}
 	}
-	first := entering("", "") // version 0 lets the coordinator choose the member's id
-	if resp := request[*kmsg.ConsumerGroupHeartbeatResponse](p, first, 0); deref(resp.ErrorMessage) != "GroupId can't be empty." {
-		t.Errorf("version 0 without member id: %q", deref(resp.ErrorMessage))
-	}
-	for _, epoch := range []int32{-1, 5} {
-		first.MemberEpoch = epoch
-		if resp := request[*kmsg.ConsumerGroupHeartbeatResponse](p, first, 0); deref(resp.ErrorMessage) != "MemberId can't be empty." {
-			t.Errorf("version 0, epoch %d without member id: %q", epoch, deref(resp.ErrorMessage))
-		}
+	describe.Groups = []string{"g"}
+	authorizer.mu.Lock()
+	authorizer.names["orders"] = true
+	authorizer.mu.Unlock()
+	hidden := request[*kmsg.ConsumerGroupDescribeResponse](p, describe, 0).Groups[0]
+	if hidden.Group != "g" || codeOf(hidden.ErrorCode) != codeOf(protocol.TopicAuthorizationFailed) || hidden.State != "" || len(hidden.Members) != 0 {
+		t.Errorf("a group with a hidden topic is described as %+v", hidden)
 	}
 }
 

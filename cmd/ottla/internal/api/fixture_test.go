@@ -123,7 +123,7 @@ func (f *fixture) openStore(settings *config.BrokerConfig, logger *slog.Logger) 
 	f.groups = shard.New(shard.Options{
 		Topic: protocol.ConsumerOffsetsTopic, Replicas: f.replicas, Pool: compress.NewPool(), Logger: logger,
 		NewMachine: func(int32) machine.Machine {
-			return group.New(group.Options{Settings: group.SettingsOf(f.handler.node.Config), Random: f.random(4)})
+			return group.New(group.Options{Settings: group.SettingsOf(f.handler.node.Config), Random: f.random(4), Image: f.metadata})
 		},
 	})
 	none := func(kmsg.Request, func(kmsg.Response, error)) {}
