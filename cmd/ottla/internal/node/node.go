@@ -137,6 +137,12 @@ func (n *Node) Start(now time.Time) error {
 	n.topicOptions = broker.NewTopicOptions(n.config, image)
 	effective := n.followSettings()
 	n.prepared.SetRecoveryParallelism(int(effective.Int("num.recovery.threads.per.data.dir")))
+	n.prepared.SetAssigned(func(tp protocol.TopicPartition) protocol.DirectoryID {
+		if known := image.Partition(tp); known != nil && known.HasReplica(n.config.NodeID) {
+			return known.Directory(n.config.NodeID)
+		}
+		return protocol.DirectoryID{}
+	})
 	logs, report, err := n.prepared.Load(now, n.topicOptions.Of)
 	if err != nil {
 		return errors.Join(err, n.quorum.Close(now), n.prepared.Close())
