@@ -50,23 +50,25 @@ func TestClients(t *testing.T) {
 // openClients starts what the clients need and returns them in the order of the columns.
 func openClients(t *testing.T, node *harness.Node) []suite.Client {
 	t.Helper()
-	java, err := driver.StartJava(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
+	started := func(p *driver.Process, err error) *driver.Process {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = p.Close() })
+		return p
 	}
-	t.Cleanup(func() { _ = java.Close() })
-	python, err := driver.StartPython(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = python.Close() })
-	reference := franz.New(node.Addr())
+	addr, dir := node.Addr(), t.TempDir()
+	java := started(driver.StartJava(dir))
 	return []suite.Client{
-		franz.New(node.Addr()),
-		kcat.New(node.Addr()),
-		driver.NewClient(python, scenario.Confluent, node.Addr()),
-		driver.NewClient(java, scenario.Java, node.Addr()),
-		driver.NewConsole(java, node.Addr(), reference),
+		franz.New(addr),
+		kcat.New(addr),
+		driver.NewClient(started(driver.StartPython(dir)), scenario.Confluent, addr),
+		driver.NewClient(java, scenario.Java, addr),
+		driver.NewConsole(java, addr, franz.New(addr)),
+		driver.NewClient(started(driver.StartBuilt("sarama", dir)), scenario.Sarama, addr),
+		driver.NewClient(started(driver.StartBuilt("kafkago", dir)), scenario.KafkaGo, addr),
+		driver.NewClient(started(driver.StartBuilt("rdkafka", dir)), scenario.Rdkafka, addr),
 	}
 }
 

@@ -3,6 +3,9 @@
 #   kcat, a JDK (17 or newer), maven, python3-venv      Debian packages, only where missing, only as root
 #   Apache Kafka 4.4.0 (broker, tools, Java clients)     Maven Central, by compat/pom.xml, into the cache
 #   confluent-kafka                                      PyPI, by compat/python/requirements.txt, into a venv in the cache
+#   sarama, kafka-go, rdkafka                            Go's module proxy and crates.io, by compat/sarama/go.sum, compat/kafkago/go.sum and
+#                                                        compat/rust/Cargo.lock; built into the cache with Go and cargo
+#   the modules of franz-go and kafka-go, whole          Go's module proxy, by compat/suites/*.mod, copied into the cache with their tests
 #   the Java driver of the suite                         compiled from compat/java/ into the cache
 #
 # The cache is ${OTTLA_CACHE:-$HOME/.cache/ottla}. Running it again does nothing: each step leaves a stamp that holds the
@@ -40,6 +43,8 @@ install_packages() {
   jdk_ok || missing+=(default-jdk-headless)
   command -v mvn >/dev/null || missing+=(maven)
   venv_ok || missing+=(python3 python3-venv)
+  command -v cargo >/dev/null || missing+=(cargo)
+  pkg-config --exists rdkafka 2>/dev/null || missing+=(pkg-config librdkafka-dev gcc libc6-dev)
   [ ${#missing[@]} -gt 0 ] || return 0
   command -v apt-get >/dev/null || die "missing: ${missing[*]}. This is no Debian system: install their equivalents by hand, then run this again."
   [ "$(id -u)" = 0 ] || die "missing: ${missing[*]}. Run once as root:  apt-get update && apt-get install -y ${missing[*]}"
@@ -94,11 +99,42 @@ install_venv() {
   echo "$sum" >"$cache/venv.stamp"
 }
 
+# install_go_driver NAME builds compat/NAME, a module of its own, into the cache.
+install_go_driver() {
+  local sum
+  sum=$(checksum "$here/$1"/go.* "$here/$1"/*.go "$here"/serve/*.go "$here"/suite/*.go)
+  stamped "$1" "$sum" && return 0
+  say "building compat/$1 into $cache/drivers"
+  mkdir -p "$cache/drivers"
+  (cd "$here/$1" && go build -trimpath -o "$cache/drivers/$1" .)
+  echo "$sum" >"$cache/$1.stamp"
+}
+
+# install_rust builds compat/rust, which links Debian's librdkafka.
+install_rust() {
+  local sum
+  sum=$(checksum "$here"/rust/Cargo.* "$here"/rust/src/*.rs)
+  stamped rdkafka "$sum" && return 0
+  say "building compat/rust into $cache/drivers"
+  mkdir -p "$cache/drivers"
+  cargo build --locked --manifest-path "$here/rust/Cargo.toml" --target-dir "$cache/rust" >"$cache/cargo.log" 2>&1 || {
+    tail -20 "$cache/cargo.log" >&2
+    die "cargo could not build compat/rust"
+  }
+  cp "$cache/rust/debug/rdkafka-driver" "$cache/drivers/rdkafka"
+  echo "$sum" >"$cache/rdkafka.stamp"
+}
+
 if [ "${1:-}" = --java-only ]; then
   jdk_ok && command -v mvn >/dev/null || install_packages
 else
   install_packages
   install_venv
+fi
+if [ "${1:-}" != --java-only ]; then
+  install_go_driver sarama
+  install_go_driver kafkago
+  install_rust
 fi
 install_jars
 install_driver

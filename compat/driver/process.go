@@ -57,6 +57,11 @@ func StartPython(dir string) (*Process, error) {
 	return start("python", dir, harness.Python(), filepath.Join(harness.CompatDir(), "python", "driver.py"))
 }
 
+// StartBuilt starts a driver program that install.sh has built into the cache: compat/sarama and the like.
+func StartBuilt(name, dir string) (*Process, error) {
+	return start(name, dir, filepath.Join(harness.Cache(), "drivers", name))
+}
+
 // start starts a driver program under a name; its standard error goes to a file in dir.
 func start(name, dir string, argv ...string) (*Process, error) {
 	p := &Process{name: name, logPath: filepath.Join(dir, name+"-driver.log"), waiting: map[int]waiter{}}

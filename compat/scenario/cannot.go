@@ -13,6 +13,9 @@ var cannot = map[string]map[string]string{
 	Confluent: cannotConfluent,
 	Kcat:      cannotKcat,
 	Console:   cannotConsole,
+	Sarama:    cannotSarama,
+	KafkaGo:   cannotKafkaGo,
+	Rdkafka:   cannotRdkafka,
 }
 
 const (
@@ -42,6 +45,38 @@ var cannotKcat = map[string]string{
 	"offsets-by-time: max":        "it has no name for the special value",
 	"offsets-by-time: tiered":     "it has no names for the special values of tiered storage",
 	"offsets-by-time: timestamps": "it asks by time, tells no timestamp, and the end where there is no such record",
+}
+
+var cannotSarama = map[string]string{
+	"resend":                  resendReason,
+	"offsets-by-time: max":    "it asks for offsets in version 6, which has no such special value",
+	"offsets-by-time: tiered": "it asks for offsets in version 6, which has no such special values",
+}
+
+var cannotRdkafka = map[string]string{
+	"resend":                      resendReason,
+	"delete-records":              "the library has no DeleteRecords",
+	"offsets-by-time: max":        "the library has no name for the special value",
+	"offsets-by-time: tiered":     "the library has no names for the special values of tiered storage",
+	"offsets-by-time: timestamps": "it asks by time and tells no timestamps",
+}
+
+var cannotKafkaGo = map[string]string{
+	"idempotent":      "no idempotent producer",
+	"resend":          resendReason,
+	"delete-records":  "the library has no DeleteRecords",
+	"group-seek":      "a reader in a group cannot be moved (Reader.SetOffset is refused)",
+	"restart-sigterm": "no idempotent producer: what is sent again after a restart may be stored twice",
+	"restart-sigkill": "no idempotent producer: what is sent again after a restart may be stored twice",
+
+	"binary": "it reads an empty key or value as null",
+	"empty":  "it reads an empty key or value as null",
+
+	"read-committed: idempotent":  "no idempotent producer",
+	"log-append-time: timestamps": "it adds each record's difference to the first timestamp of its batch, although the append time holds for all",
+	"offsets-by-time: timestamps": "it tells the time that was asked for instead of the record's",
+	"offsets-by-time: max":        "it asks for offsets in version 5, which has no such special value",
+	"offsets-by-time: tiered":     "it asks for offsets in version 5, which has no such special values",
 }
 
 var cannotConsole = map[string]string{

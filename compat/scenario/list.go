@@ -9,10 +9,13 @@ const (
 	Confluent = "confluent-kafka"
 	Java      = "java"
 	Console   = "console"
+	Sarama    = "sarama"
+	KafkaGo   = "kafka-go"
+	Rdkafka   = "rdkafka"
 )
 
 // Clients are all columns.
-var Clients = []string{Franz, Kcat, Confluent, Java, Console}
+var Clients = []string{Franz, Kcat, Confluent, Java, Console, Sarama, KafkaGo, Rdkafka}
 
 // Scenario is one row. Every client takes part in it that cannot.go does not except.
 type Scenario struct {

@@ -156,7 +156,7 @@ func longPoll(t *T) {
 func readCommitted(t *T) {
 	topic := t.Topic("", 1)
 	sent := suite.Values("committed", 50, 30)
-	t.Produce(suite.ProduceOptions{Topic: topic, Idempotent: true}, sent)
+	t.Produce(suite.ProduceOptions{Topic: topic, Idempotent: t.Can("idempotent")}, sent)
 	got := t.ConsumeWith(suite.ConsumeOptions{Topic: topic, From: map[int32]int64{0: suite.Earliest}, ReadCommitted: true})
 	t.SameRecords(t.Client.Name(), got, sent, 0)
 }
