@@ -5,7 +5,8 @@
 #   run.sh clients     clients x scenarios
 #   run.sh tools       Apache Kafka's command-line tools
 #   run.sh applications   Kafka Streams, a Kafka Connect worker, spring-kafka
-#   run.sh dumpcheck   Apache Kafka's DumpLogSegments over every file of a loaded node, then Apache Kafka on its directory
+#   run.sh dumpcheck   Apache Kafka's DumpLogSegments over every file of a loaded node, then Apache Kafka on its directory;
+#                      replicas moved between directories under load
 #   run.sh crash       kill -9 under load, restart; with 1 GB of log; and the measured start, memory and size
 #   run.sh measure     only the measured figures
 #   run.sh bench       Ottla and Apache Kafka measured side by side (flags: compat/bench, as -quick)
@@ -68,7 +69,7 @@ case "${1:-}" in
     ;;
   dumpcheck)
     "$here/install.sh"
-    run_tests "Test(Dump|Adopt)" 10m
+    run_tests "Test(Dump|Adopt|LogDirs)" 10m
     ;;
   diff)
     "$here/install.sh"
