@@ -71,10 +71,19 @@ var (
 )
 
 // Collect implements prometheus.Collector.
-func (c *Collector) Collect(to chan<- prometheus.Metric) {
+func (c *Collector) Collect(to chan<- prometheus.Metric) { c.collect(channelPage(to)) }
+
+// Page gives all series as text, as Prometheus reads it: what a registry makes of
+// Collect, for a tenth of the memory.
+func (c *Collector) Page() Page {
+	text := newTextPage()
+	c.collect(text)
+	return text.page()
+}
+
+func (c *Collector) collect(p page) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	p := page(to)
 	// What is committed is asked before where the logs end, as tools do: a group that
 	// keeps up must not look as if it were ahead.
 	answers, unanswered := c.survey(c.source.Now())

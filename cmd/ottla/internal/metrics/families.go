@@ -1,6 +1,10 @@
 package metrics
 
-import "github.com/prometheus/client_golang/prometheus"
+import (
+	"slices"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
 
 // family is one name of the page: what it means, and which labels its series have.
 // One name may have two families that differ in their labels, as Kafka's counters
@@ -8,15 +12,22 @@ import "github.com/prometheus/client_golang/prometheus"
 type family struct {
 	name string
 	kind prometheus.ValueType
+	help string
 	desc *prometheus.Desc
 	also *family // the same value under a second name
+
+	labels []string // sorted, as scrapers are used to
+	order  []int    // of the values that put is given, in that order
 }
 
 // families lists all of them, for the test of the names.
 var families []*family
 
 func newFamily(kind prometheus.ValueType, name, help string, labels []string) *family {
-	f := &family{name: name, kind: kind, desc: prometheus.NewDesc(name, help, labels, nil)}
+	f := &family{name: name, kind: kind, help: help, desc: prometheus.NewDesc(name, help, labels, nil), labels: slices.Sorted(slices.Values(labels))}
+	for _, label := range f.labels {
+		f.order = append(f.order, slices.Index(labels, label))
+	}
 	families = append(families, f)
 	return f
 }
@@ -50,9 +61,14 @@ func topicCounter(name, help string) perTopic {
 }
 
 // page is where a scrape's series go.
-type page chan<- prometheus.Metric
+type page interface {
+	put(f *family, value float64, labels ...string)
+}
 
-func (p page) put(f *family, value float64, labels ...string) {
+// channelPage hands them to a registry.
+type channelPage chan<- prometheus.Metric
+
+func (p channelPage) put(f *family, value float64, labels ...string) {
 	for ; f != nil; f = f.also {
 		metric, err := prometheus.NewConstMetric(f.desc, f.kind, value, labels...)
 		if err != nil { // a name that is not UTF-8

@@ -1,18 +1,21 @@
 package metrics
 
 import (
+	"compress/gzip"
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"net"
 	"net/http"
+	"strings"
 	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
-	"github.com/prometheus/client_golang/prometheus/promhttp"
+	"github.com/prometheus/common/expfmt"
 )
 
 const (
@@ -28,9 +31,9 @@ const (
 
 // Node is what is served of one node.
 type Node struct {
-	Collector prometheus.Collector
-	Healthy   func() error // nil: alive, and the metadata log can be written
-	Ready     func() error // nil: clients are served
+	Page    func() Page  // the node's series
+	Healthy func() error // nil: alive, and the metadata log can be written
+	Ready   func() error // nil: clients are served
 }
 
 // Server serves /metrics, /healthz and /readyz. Until Show was called nobody is
@@ -40,10 +43,11 @@ type Server struct {
 	shown atomic.Pointer[shown]
 }
 
-// shown is a Node with the handler that was made for it.
+// shown is a Node, and what tells of the process.
 type shown struct {
 	Node
-	metrics http.Handler
+	process *prometheus.Registry
+	scrapes chan struct{} // places
 }
 
 // NewServer makes a Server that shows nothing yet.
@@ -62,11 +66,9 @@ func NewServer(logger *slog.Logger) *Server {
 
 // Show says what to serve.
 func (s *Server) Show(node Node) {
-	registry := prometheus.NewRegistry()
-	registry.MustRegister(node.Collector, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
-	s.shown.Store(&shown{node, promhttp.HandlerFor(registry, promhttp.HandlerOpts{
-		MaxRequestsInFlight: maxScrapes, ErrorHandling: promhttp.ContinueOnError,
-	})})
+	process := prometheus.NewRegistry()
+	process.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	s.shown.Store(&shown{node, process, make(chan struct{}, maxScrapes)})
 }
 
 // Serve serves until Close, on a listener that it closes.
@@ -88,10 +90,47 @@ func (s *Server) Close(ctx context.Context) error {
 
 func (s *Server) serveMetrics(w http.ResponseWriter, r *http.Request) {
 	if node := s.shown.Load(); node != nil {
-		node.metrics.ServeHTTP(w, r)
+		node.serve(w, r)
 		return
 	}
 	http.Error(w, errStarting.Error(), http.StatusServiceUnavailable)
+}
+
+// serve writes the page: what the node counts, then what the runtime and the system
+// count of the process.
+func (s *shown) serve(w http.ResponseWriter, r *http.Request) {
+	select {
+	case s.scrapes <- struct{}{}:
+		defer func() { <-s.scrapes }()
+	default:
+		http.Error(w, "too many scrapes at a time", http.StatusServiceUnavailable)
+		return
+	}
+	families, err := s.process.Gather()
+	if err != nil && len(families) == 0 {
+		http.Error(w, err.Error(), http.StatusInternalServerError)
+		return
+	}
+	pages := s.Page()
+	w.Header().Set("Content-Type", textFormat)
+	w.Header().Set("Vary", "Accept-Encoding")
+	out := io.Writer(w)
+	if strings.Contains(r.Header.Get("Accept-Encoding"), "gzip") {
+		w.Header().Set("Content-Encoding", "gzip")
+		packed := gzip.NewWriter(w)
+		defer func() { _ = packed.Close() }() // the client may be gone
+		out = packed
+	}
+	for _, text := range pages {
+		if _, err := out.Write(text); err != nil {
+			return // the client is gone
+		}
+	}
+	for _, family := range families {
+		if _, err := expfmt.MetricFamilyToText(out, family); err != nil {
+			return
+		}
+	}
 }
 
 var errStarting = errors.New("the node is starting")

@@ -12,8 +12,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
-
 	"ottla/protocol/server"
 )
 
@@ -49,12 +47,11 @@ func (m *memory) dial(context.Context, string, string) (net.Conn, error) {
 	return near, nil
 }
 
-// one is a Collector of one series.
-type one struct{}
-
-func (one) Describe(chan<- *prometheus.Desc) {}
-func (one) Collect(to chan<- prometheus.Metric) {
-	page(to).put(brokerState, 3)
+// onePage is a page of one series.
+func onePage() Page {
+	text := newTextPage()
+	text.put(brokerState, 3)
+	return text.page()
 }
 
 // TestServer: what is served before the node has started, and after.
@@ -84,7 +81,7 @@ func TestServer(t *testing.T) {
 		ask("/metrics", 503, "starting")
 		ask("/", 404, "")
 		var sick, busy error
-		s.Show(Node{Collector: one{}, Healthy: func() error { return sick }, Ready: func() error { return busy }})
+		s.Show(Node{Page: onePage, Healthy: func() error { return sick }, Ready: func() error { return busy }})
 		ask("/healthz", 200, "ok")
 		ask("/readyz", 200, "ok")
 		ask("/metrics", 200, "\nkafka_server_kafkaserver_brokerstate 3\n")

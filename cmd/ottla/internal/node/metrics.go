@@ -52,7 +52,7 @@ func (r *runner) showMetrics() {
 		return
 	}
 	collector := r.node.Metrics(func() []*server.Server { return []*server.Server{r.brokers, r.controllers} }, nil)
-	r.metrics.Show(metrics.Node{Collector: collector, Healthy: collector.Healthy, Ready: collector.Ready})
+	r.metrics.Show(metrics.Node{Page: collector.Page, Healthy: collector.Healthy, Ready: collector.Ready})
 }
 
 // closeMetrics comes before the node is stopped: nobody may look into it then.

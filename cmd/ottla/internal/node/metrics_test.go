@@ -1,11 +1,13 @@
 package node_test
 
 import (
+	"bytes"
 	"fmt"
 	"math"
 	"math/rand/v2"
 	"net/http/httptest"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -43,6 +45,7 @@ func (s *stepped) scrape(collector *metrics.Collector) scraped {
 		s.Fatalf("%d: %s", answer.Code, answer.Body)
 	}
 	page := scraped{T: s.T, values: map[string]float64{}, sizeBytes: answer.Body.Len()}
+	s.samePage(answer.Body.String(), collector.Page())
 	for line := range strings.Lines(answer.Body.String()) {
 		if strings.HasPrefix(line, "#") {
 			continue
@@ -53,6 +56,23 @@ func (s *stepped) scrape(collector *metrics.Collector) scraped {
 		page.values[line[:at]] = value
 	}
 	return page
+}
+
+// samePage compares the text that is served with what a registry makes of the same.
+func (s *stepped) samePage(want string, got metrics.Page) {
+	s.Helper()
+	sorted := func(text string) []string { return slices.Sorted(strings.Lines(text)) }
+	a, b := sorted(want), sorted(string(bytes.Join(got, nil)))
+	if slices.Equal(a, b) {
+		return
+	}
+	for i := range min(len(a), len(b)) {
+		if a[i] != b[i] {
+			s.Errorf("the page differs from the registry's: %q, want %q", b[i], a[i])
+			return
+		}
+	}
+	s.Errorf("the page has %d lines, the registry's %d", len(b), len(a))
 }
 
 func (p scraped) want(series string, value float64) {
