@@ -15,7 +15,7 @@ import (
 
 // TestClients runs every scenario with every client that takes part in it, on one node; then those in which the node restarts.
 func TestClients(t *testing.T) {
-	need(t, "kcat", "python")
+	need(t, "kcat", "python", "node")
 	node := startNode(t, "clients", nil)
 	clients := openClients(t, node)
 	results := suite.NewResults("clients", serverName(node.Kind()), "compat/run.sh clients")
@@ -69,6 +69,10 @@ func openClients(t *testing.T, node *harness.Node) []suite.Client {
 		driver.NewClient(started(driver.StartBuilt("sarama", dir)), scenario.Sarama, addr),
 		driver.NewClient(started(driver.StartBuilt("kafkago", dir)), scenario.KafkaGo, addr),
 		driver.NewClient(started(driver.StartBuilt("rdkafka", dir)), scenario.Rdkafka, addr),
+		driver.NewClient(started(driver.StartPythonClient("pure", dir)), scenario.KafkaPython, addr),
+		driver.NewClient(started(driver.StartPythonClient("aio", dir)), scenario.Aiokafka, addr),
+		driver.NewClient(started(driver.StartNode("kafkajs", dir)), scenario.KafkaJS, addr),
+		driver.NewClient(started(driver.StartNode("platformatic", dir)), scenario.Platformatic, addr),
 	}
 }
 

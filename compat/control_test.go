@@ -21,13 +21,14 @@ func TestControlSample(t *testing.T) {
 	if target(t) != harness.Kafka {
 		t.Fatal("the control is Apache Kafka: set OTTLA_COMPAT_TARGET=kafka")
 	}
-	need(t, "kcat", "python")
+	need(t, "kcat", "python", "node")
 	recorded := readControl(t, "clients")
 	for _, name := range cellNames() {
 		if recorded[name] == "" {
 			t.Errorf("the control column has no cell %s: run make control", name)
 		}
 	}
+	checkApplicationsRecorded(t)
 	tools := readControl(t, "tools")
 	for _, c := range toolCases() {
 		if name := c.tool + " " + c.what + "/result"; tools[name] == "" {

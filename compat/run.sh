@@ -32,7 +32,7 @@ export OTTLA_COMPAT_PIDS=$pids
 sweep() {
   local pid
   while read -r pid; do
-    if [ -r "/proc/$pid/cmdline" ] && tr '\0' ' ' <"/proc/$pid/cmdline" | grep -qE 'kafka\.Kafka|ottla serve| Driver| Applications|ConnectDistributed|driver\.py|^kcat '; then
+    if [ -r "/proc/$pid/cmdline" ] && tr '\0' ' ' <"/proc/$pid/cmdline" | grep -qE 'kafka\.Kafka|ottla serve| Driver| Applications|ConnectDistributed|driver\.(py|js)|^kcat '; then
       kill -9 "$pid" 2>/dev/null || true
     fi
   done <"$pids"

@@ -52,9 +52,17 @@ func StartJava(dir string) (*Process, error) {
 		"-cp", harness.KafkaClassPath(), "Driver")
 }
 
-// StartPython starts the Python interpreter of the venv.
-func StartPython(dir string) (*Process, error) {
-	return start("python", dir, harness.Python(), filepath.Join(harness.CompatDir(), "python", "driver.py"))
+// StartPython starts the Python interpreter of the venv with confluent-kafka.
+func StartPython(dir string) (*Process, error) { return StartPythonClient("confluent", dir) }
+
+// StartPythonClient starts the Python interpreter of the venv with one of the clients of compat/python: confluent, pure or aio.
+func StartPythonClient(client, dir string) (*Process, error) {
+	return start(client, dir, harness.Python(), filepath.Join(harness.CompatDir(), "python", "driver.py"), client)
+}
+
+// StartNode starts Node.js with one of the clients of compat/node: kafkajs or platformatic.
+func StartNode(client, dir string) (*Process, error) {
+	return start(client, dir, harness.NodeJS(), filepath.Join(harness.CompatDir(), "node", "driver.js"), harness.NodeModules(), client)
 }
 
 // StartBuilt starts a driver program that install.sh has built into the cache: compat/sarama and the like.

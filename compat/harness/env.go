@@ -67,8 +67,14 @@ func KafkaClassPath() string {
 	return filepath.Join(Cache(), "kafka", "*") + string(os.PathListSeparator) + filepath.Join(Cache(), "driver")
 }
 
-// Python is the interpreter of the venv with confluent-kafka.
+// Python is the interpreter of the venv with the Python clients.
 func Python() string { return filepath.Join(Cache(), "venv", "bin", "python") }
+
+// NodeModules is the folder of the Node.js clients.
+func NodeModules() string { return filepath.Join(Cache(), "node", "node_modules") }
+
+// NodeJS is the Node.js that is installed beside the clients.
+func NodeJS() string { return filepath.Join(NodeModules(), ".bin", "node") }
 
 // OttlaBinary is the server under test: OTTLA_COMPAT_BINARY, by default bin/ottla of the project.
 func OttlaBinary() string {
@@ -78,7 +84,7 @@ func OttlaBinary() string {
 	return filepath.Join(Root(), "bin", "ottla")
 }
 
-// CheckInstalled says what is missing for the named programs (java, kcat, python, ottla), all of it in one error, or nil.
+// CheckInstalled says what is missing for the named programs (java, kcat, python, node, ottla), all of it in one error, or nil.
 // There is no way to go on without: a missing client is a failure, never a skipped test.
 func CheckInstalled(programs ...string) error {
 	var missing []error
@@ -93,6 +99,8 @@ func CheckInstalled(programs ...string) error {
 			_, err = exec.LookPath("kcat")
 		case "python":
 			_, err = os.Stat(Python())
+		case "node":
+			_, err = os.Stat(NodeJS())
 		case "ottla":
 			_, err = os.Stat(OttlaBinary())
 		default:

@@ -16,6 +16,11 @@ var cannot = map[string]map[string]string{
 	Sarama:    cannotSarama,
 	KafkaGo:   cannotKafkaGo,
 	Rdkafka:   cannotRdkafka,
+
+	KafkaPython:  cannotKafkaPython,
+	Aiokafka:     cannotAiokafka,
+	KafkaJS:      cannotKafkaJS,
+	Platformatic: cannotPlatformatic,
 }
 
 const (

@@ -4,18 +4,22 @@ import "slices"
 
 // The clients, by their names in the table.
 const (
-	Franz     = "franz-go"
-	Kcat      = "kcat"
-	Confluent = "confluent-kafka"
-	Java      = "java"
-	Console   = "console"
-	Sarama    = "sarama"
-	KafkaGo   = "kafka-go"
-	Rdkafka   = "rdkafka"
+	Franz        = "franz-go"
+	Kcat         = "kcat"
+	Confluent    = "confluent-kafka"
+	Java         = "java"
+	Console      = "console"
+	Sarama       = "sarama"
+	KafkaGo      = "kafka-go"
+	Rdkafka      = "rdkafka"
+	KafkaPython  = "kafka-python"
+	Aiokafka     = "aiokafka"
+	KafkaJS      = "kafkajs"
+	Platformatic = "platformatic-kafka" // @platformatic/kafka: a name in the table is part of names of topics
 )
 
 // Clients are all columns.
-var Clients = []string{Franz, Kcat, Confluent, Java, Console, Sarama, KafkaGo, Rdkafka}
+var Clients = []string{Franz, Kcat, Confluent, Java, Console, Sarama, KafkaGo, Rdkafka, KafkaPython, Aiokafka, KafkaJS, Platformatic}
 
 // Scenario is one row. Every client takes part in it that cannot.go does not except.
 type Scenario struct {
