@@ -16,7 +16,7 @@ INEFFASSIGN := github.com/gordonklaus/ineffassign@v0.2.0
 MISSPELL    := github.com/client9/misspell/cmd/misspell@v0.3.4
 ERRORLINT   := codeberg.org/polyfloyd/go-errorlint@v1.9.1
 
-.PHONY: all install build run test test-quick unit race lint cross torn fuzz sim compat tools diff dumpcheck crash bench rebalance lag control control-sample clean
+.PHONY: all install build run test test-quick unit race lint cross torn fuzz sim compat tools applications diff dumpcheck crash bench rebalance lag control control-sample clean
 
 all: build
 
@@ -27,7 +27,7 @@ run: build ## a working broker on localhost:9092, data in ./data
 	exec ./bin/ottla serve
 
 # Everything, in the order of cost. What a part needs it installs itself.
-test: install build lint cross unit race torn sim fuzz compat tools diff dumpcheck crash rebalance lag control-sample
+test: install build lint cross unit race torn sim fuzz compat tools applications diff dumpcheck crash rebalance lag control-sample
 	@echo "make test: all parts passed"
 
 test-quick: build ## under two minutes
@@ -68,6 +68,9 @@ compat: build
 
 tools: build
 	compat/run.sh tools
+
+applications: build ## Kafka Streams, a Kafka Connect worker, spring-kafka
+	compat/run.sh applications
 
 diff: build
 	compat/run.sh diff

@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
 # Installs what the compatibility suite needs, and says what it does:
-#   kcat, a JDK (17 or newer), maven, python3-venv, npm Debian packages, only where missing, only as root
+#   kcat, a JDK (17 or newer), maven, python3-venv      Debian packages, only where missing, only as root
 #   Apache Kafka 4.4.0 (broker, tools, Java clients)     Maven Central, by compat/pom.xml, into the cache
-#   confluent-kafka, kafka-python, aiokafka              PyPI, by compat/python/requirements.txt, into a venv in the cache
-#   kafkajs, @platformatic/kafka, Node.js 22             npm, by compat/node/package-lock.json, into the cache
+#   confluent-kafka                                      PyPI, by compat/python/requirements.txt, into a venv in the cache
 #   sarama, kafka-go, rdkafka                            Go's module proxy and crates.io, by compat/sarama/go.sum, compat/kafkago/go.sum and
 #                                                        compat/rust/Cargo.lock; built into the cache with Go and cargo
 #   the modules of franz-go and kafka-go, whole          Go's module proxy, by compat/suites/*.mod, copied into the cache with their tests
 #   the Java driver of the suite                         compiled from compat/java/ into the cache
+#   Kafka Streams, file connectors, spring-kafka         Maven Central, by compat/java/applications/pom.xml; programs compiled
 #
 # The cache is ${OTTLA_CACHE:-$HOME/.cache/ottla}. Running it again does nothing: each step leaves a stamp that holds the
 # checksum of what it was made from. `install.sh --java-only` does what the tools need and leaves out Python and kcat.
@@ -44,7 +44,6 @@ install_packages() {
   jdk_ok || missing+=(default-jdk-headless)
   command -v mvn >/dev/null || missing+=(maven)
   venv_ok || missing+=(python3 python3-venv)
-  command -v npm >/dev/null || missing+=(npm)
   command -v cargo >/dev/null || missing+=(cargo)
   pkg-config --exists rdkafka 2>/dev/null || missing+=(pkg-config librdkafka-dev gcc libc6-dev)
   [ ${#missing[@]} -gt 0 ] || return 0
@@ -87,11 +86,37 @@ install_driver() {
   echo "$sum" >"$cache/driver.stamp"
 }
 
+# install_applications brings Kafka Streams, the file connectors and spring-kafka, and compiles the suite's programs made of them.
+install_applications() {
+  local sum
+  sum=$(checksum "$here/java/applications/pom.xml")
+  stamped applications "$sum" || {
+    say "Kafka Streams, connect-file, spring-kafka from Maven Central into $cache/applications (79 MB)"
+    rm -rf "$cache/applications" "$cache/applications.part"
+    mvn -q -B -f "$here/java/applications/pom.xml" dependency:copy-dependencies -DoutputDirectory="$cache/applications.part" \
+      >"$cache/mvn-applications.log" 2>&1 || {
+      tail -20 "$cache/mvn-applications.log" >&2
+      die "mvn could not fetch the jars named in compat/java/applications/pom.xml"
+    }
+    mv "$cache/applications.part" "$cache/applications"
+    echo "$sum" >"$cache/applications.stamp"
+  }
+  sum=$(checksum "$here/java/applications/pom.xml" "$here"/java/*.java "$here"/java/applications/*.java)
+  stamped programs "$sum" && return 0
+  say "compiling compat/java/applications into $cache/programs"
+  rm -rf "$cache/programs" "$cache/programs.part"
+  mkdir -p "$cache/programs.part"
+  javac -nowarn -XDsuppressNotes -d "$cache/programs.part" -cp "$cache/kafka/*:$cache/driver:$cache/applications/*" \
+    "$here"/java/applications/*.java
+  mv "$cache/programs.part" "$cache/programs"
+  echo "$sum" >"$cache/programs.stamp"
+}
+
 install_venv() {
   local sum
   sum=$(checksum "$here/python/requirements.txt")
   stamped venv "$sum" && return 0
-  say "confluent-kafka, kafka-python, aiokafka from PyPI into $cache/venv"
+  say "confluent-kafka from PyPI into $cache/venv"
   rm -rf "$cache/venv"
   python3 -m venv "$cache/venv"
   "$cache/venv/bin/pip" install -q --disable-pip-version-check -r "$here/python/requirements.txt" >"$cache/pip.log" 2>&1 || {
@@ -127,56 +152,11 @@ install_rust() {
   echo "$sum" >"$cache/rdkafka.stamp"
 }
 
-# install_node brings the Node.js clients, and with them the Node.js that runs them: Debian's is too old for one of them.
-install_node() {
-  local sum
-  sum=$(checksum "$here/node/package.json" "$here/node/package-lock.json")
-  stamped node "$sum" && return 0
-  say "kafkajs, @platformatic/kafka and Node.js 22 from npm into $cache/node (200 MB)"
-  rm -rf "$cache/node" "$cache/node.part"
-  mkdir -p "$cache/node.part"
-  cp "$here/node/package.json" "$here/node/package-lock.json" "$here/node/.npmrc" "$cache/node.part/"
-  npm ci --prefix "$cache/node.part" --ignore-scripts --no-audit --no-fund >"$cache/npm.log" 2>&1 || {
-    tail -20 "$cache/npm.log" >&2
-    die "npm could not install compat/node/package-lock.json"
-  }
-  mv "$cache/node.part" "$cache/node"
-  "$cache/node/node_modules/.bin/node" --version >/dev/null || die "npm brought no Node.js that runs here: only Linux on amd64 and arm64 is provided for"
-  echo "$sum" >"$cache/node.stamp"
-}
-
-# install_go_driver NAME builds compat/NAME, a module of its own, into the cache.
-install_go_driver() {
-  local sum
-  sum=$(checksum "$here/$1"/go.* "$here/$1"/*.go "$here"/serve/*.go "$here"/suite/*.go)
-  stamped "$1" "$sum" && return 0
-  say "building compat/$1 into $cache/drivers"
-  mkdir -p "$cache/drivers"
-  (cd "$here/$1" && go build -trimpath -o "$cache/drivers/$1" .)
-  echo "$sum" >"$cache/$1.stamp"
-}
-
-# install_rust builds compat/rust, which links Debian's librdkafka.
-install_rust() {
-  local sum
-  sum=$(checksum "$here"/rust/Cargo.* "$here"/rust/src/*.rs)
-  stamped rdkafka "$sum" && return 0
-  say "building compat/rust into $cache/drivers"
-  mkdir -p "$cache/drivers"
-  cargo build --locked --manifest-path "$here/rust/Cargo.toml" --target-dir "$cache/rust" >"$cache/cargo.log" 2>&1 || {
-    tail -20 "$cache/cargo.log" >&2
-    die "cargo could not build compat/rust"
-  }
-  cp "$cache/rust/debug/rdkafka-driver" "$cache/drivers/rdkafka"
-  echo "$sum" >"$cache/rdkafka.stamp"
-}
-
 if [ "${1:-}" = --java-only ]; then
   jdk_ok && command -v mvn >/dev/null || install_packages
 else
   install_packages
   install_venv
-  install_node
 fi
 if [ "${1:-}" != --java-only ]; then
   install_go_driver sarama
@@ -185,4 +165,5 @@ if [ "${1:-}" != --java-only ]; then
 fi
 install_jars
 install_driver
+install_applications
 say "ready in $cache"

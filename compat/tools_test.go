@@ -61,7 +61,7 @@ func TestTools(t *testing.T) {
 
 func toolCases() []toolCase {
 	var all []toolCase
-	for _, part := range [][]toolCase{topicCommandCases(), consoleCases(), offsetShellCases(), otherToolCases(), adminToolCases(), groupToolCases()} {
+	for _, part := range [][]toolCase{topicCommandCases(), consoleCases(), offsetShellCases(), otherToolCases(), adminToolCases(), groupToolCases(), perfToolCases()} {
 		all = append(all, part...)
 	}
 	return all

@@ -5,6 +5,7 @@ import java.io.BufferedReader;
 import java.io.InputStreamReader;
 import java.io.PrintStream;
 import java.nio.charset.StandardCharsets;
+import java.util.HashMap;
 import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.atomic.AtomicBoolean;
@@ -63,6 +64,13 @@ public final class Driver {
         Map.entry("tool", ToolOps::tool));
 
     public static void main(String[] args) throws Exception {
+        serve(Map.of());
+    }
+
+    /** Takes commands until standard input ends: those above, and more. */
+    static void serve(Map<String, Operation> more) throws Exception {
+        Map<String, Operation> operations = new HashMap<>(OPERATIONS);
+        operations.putAll(more);
         ToolOps.takeOverStreams();
         BufferedReader in = new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));
         ToolOps.takeOverInput();
@@ -75,7 +83,7 @@ public final class Driver {
             }
             int id = request.path("id").asInt();
             AtomicBoolean stopped = STOPPED.computeIfAbsent(id, i -> new AtomicBoolean());
-            Thread thread = new Thread(() -> run(op, new Call(id, request, stopped)), op + "-" + id);
+            Thread thread = new Thread(() -> run(op, operations.get(op), new Call(id, request, stopped)), op + "-" + id);
             thread.setDaemon(true);
             thread.start();
         }
@@ -83,10 +91,9 @@ public final class Driver {
         Runtime.getRuntime().halt(0);
     }
 
-    private static void run(String op, Call call) {
+    private static void run(String op, Operation operation, Call call) {
         ObjectNode answer = JSON.createObjectNode().put("id", call.id());
         try {
-            Operation operation = OPERATIONS.get(op);
             if (operation == null) {
                 throw new IllegalArgumentException("unknown op " + op);
             }
