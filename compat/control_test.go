@@ -21,7 +21,7 @@ func TestControlSample(t *testing.T) {
 	if target(t) != harness.Kafka {
 		t.Fatal("the control is Apache Kafka: set OTTLA_COMPAT_TARGET=kafka")
 	}
-	need(t, "kcat", "python")
+	need(t, "kcat", "python", "node")
 	recorded := readControl(t, "clients")
 	for _, name := range cellNames() {
 		if recorded[name] == "" {

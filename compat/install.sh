@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # Installs what the compatibility suite needs, and says what it does:
-#   kcat, a JDK (17 or newer), maven, python3-venv      Debian packages, only where missing, only as root
+#   kcat, a JDK (17 or newer), maven, python3-venv, npm Debian packages, only where missing, only as root
 #   Apache Kafka 4.4.0 (broker, tools, Java clients)     Maven Central, by compat/pom.xml, into the cache
-#   confluent-kafka                                      PyPI, by compat/python/requirements.txt, into a venv in the cache
+#   confluent-kafka, kafka-python, aiokafka              PyPI, by compat/python/requirements.txt, into a venv in the cache
+#   kafkajs, @platformatic/kafka, Node.js 22             npm, by compat/node/package-lock.json, into the cache
 #   sarama, kafka-go, rdkafka                            Go's module proxy and crates.io, by compat/sarama/go.sum, compat/kafkago/go.sum and
 #                                                        compat/rust/Cargo.lock; built into the cache with Go and cargo
 #   the modules of franz-go and kafka-go, whole          Go's module proxy, by compat/suites/*.mod, copied into the cache with their tests
@@ -44,6 +45,7 @@ install_packages() {
   jdk_ok || missing+=(default-jdk-headless)
   command -v mvn >/dev/null || missing+=(maven)
   venv_ok || missing+=(python3 python3-venv)
+  command -v npm >/dev/null || missing+=(npm)
   command -v cargo >/dev/null || missing+=(cargo)
   pkg-config --exists rdkafka 2>/dev/null || missing+=(pkg-config librdkafka-dev gcc libc6-dev)
   [ ${#missing[@]} -gt 0 ] || return 0
@@ -116,7 +118,7 @@ install_venv() {
   local sum
   sum=$(checksum "$here/python/requirements.txt")
   stamped venv "$sum" && return 0
-  say "confluent-kafka from PyPI into $cache/venv"
+  say "confluent-kafka, kafka-python, aiokafka from PyPI into $cache/venv"
   rm -rf "$cache/venv"
   python3 -m venv "$cache/venv"
   "$cache/venv/bin/pip" install -q --disable-pip-version-check -r "$here/python/requirements.txt" >"$cache/pip.log" 2>&1 || {
@@ -124,6 +126,24 @@ install_venv() {
     die "pip could not install compat/python/requirements.txt"
   }
   echo "$sum" >"$cache/venv.stamp"
+}
+
+# install_node brings the Node.js clients, and with them the Node.js that runs them: Debian's is too old for one of them.
+install_node() {
+  local sum
+  sum=$(checksum "$here/node/package.json" "$here/node/package-lock.json")
+  stamped node "$sum" && return 0
+  say "kafkajs, @platformatic/kafka and Node.js 22 from npm into $cache/node (200 MB)"
+  rm -rf "$cache/node" "$cache/node.part"
+  mkdir -p "$cache/node.part"
+  cp "$here/node/package.json" "$here/node/package-lock.json" "$here/node/.npmrc" "$cache/node.part/"
+  npm ci --prefix "$cache/node.part" --ignore-scripts --no-audit --no-fund >"$cache/npm.log" 2>&1 || {
+    tail -20 "$cache/npm.log" >&2
+    die "npm could not install compat/node/package-lock.json"
+  }
+  mv "$cache/node.part" "$cache/node"
+  "$cache/node/node_modules/.bin/node" --version >/dev/null || die "npm brought no Node.js that runs here: only Linux on amd64 and arm64 is provided for"
+  echo "$sum" >"$cache/node.stamp"
 }
 
 # install_go_driver NAME builds compat/NAME, a module of its own, into the cache.
@@ -157,6 +177,7 @@ if [ "${1:-}" = --java-only ]; then
 else
   install_packages
   install_venv
+  install_node
 fi
 if [ "${1:-}" != --java-only ]; then
   install_go_driver sarama
