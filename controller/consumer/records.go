@@ -75,7 +75,7 @@ func (g *Group) writeMember(t *Turn, m *Member) {
 	value := schema.NewConsumerGroupMemberMetadataValue()
 	value.InstanceID, value.RackID, value.ClientID, value.ClientHost = m.InstanceID, m.RackID, m.ClientID, m.ClientHost
 	value.SubscribedTopicNames, value.SubscribedTopicRegex = m.Topics, m.Regex
-	value.RebalanceTimeoutMs, value.ServerAssignor = m.RebalanceTimeoutMs, m.Assignor
+	value.RebalanceTimeoutMs, value.ServerAssignor, value.ClassicMemberMetadata = m.RebalanceTimeoutMs, m.Assignor, nil
 	if m.Classic != nil {
 		value.ClassicMemberMetadata = &schema.ConsumerGroupMemberMetadataClassicMemberMetadata{SessionTimeoutMs: m.Classic.SessionTimeoutMs}
 		for _, p := range m.Classic.Protocols {

@@ -29,10 +29,15 @@ func TestApacheKafka(t *testing.T) {
 	s := Settings{
 		MinSessionTimeout: time.Second, MaxSessionTimeout: 30 * time.Minute, InitialRebalanceDelay: 3 * time.Second,
 		MaxSize: 3, OffsetMetadataBytes: 4096, OffsetsRetention: 7 * 24 * time.Hour, OffsetsCheckInterval: 10 * time.Minute,
+		Consumer: settings().Consumer,
 	}
+	s.Consumer.MaxSize, s.Consumer.ClassicMaxSize = 3, 3
+	s.Consumer.SessionTimeout.Min, s.Consumer.HeartbeatInterval.Min = 1000, 500
 	address := os.Getenv("OTTLA_APACHE_KAFKA")
 	datadriven.Walk(t, "testdata/apache-4.4.0", func(t *testing.T, path string) {
 		story := &story{rig: newRig(t, s), ids: map[string]string{}, timeless: true}
+		story.addTopic("t", topicsOf["t"], 8)
+		story.addTopic("u", topicsOf["u"], 8)
 		step := story.coreStep
 		if address != "" {
 			step = newApache(t, address, story).step
@@ -51,6 +56,11 @@ var topicsOf = map[string]protocol.TopicID{"t": {1}, "u": {2}}
 // coreStep runs one command on the core.
 func (s *story) coreStep() answers {
 	var all answers
+	switch s.d.Cmd {
+	case "create", "grow", "drop", "config":
+		s.administer()
+		return all
+	}
 	if s.d.Cmd == "wait" {
 		d, err := time.ParseDuration(s.d.CmdArgs[0].Key)
 		if err != nil {
@@ -73,7 +83,7 @@ func (s *story) coreStep() answers {
 	for i := range all.answered {
 		all.answered[i].reply = overTheWire(all.answered[i].reply)
 	}
-	all.sort()
+	s.sort(&all)
 	return all
 }
 
@@ -96,7 +106,8 @@ func overTheWire(reply kmsg.Response) kmsg.Response {
 }
 
 // sort removes what is the order of a hash table in Kafka.
-func (a *answers) sort() {
+func (s *story) sort(a *answers) {
+	s.tidy(s.show(*a)) // numbers ids that are new
 	slices.SortFunc(a.answered, func(x, y answered) int { return cmp.Compare(x.number, y.number) })
 	replies := []kmsg.Response{a.reply}
 	for _, other := range a.answered {
@@ -105,10 +116,10 @@ func (a *answers) sort() {
 	for _, reply := range replies {
 		switch r := reply.(type) {
 		case *kmsg.JoinGroupResponse:
-			slices.SortFunc(r.Members, func(x, y kmsg.JoinGroupResponseMember) int { return cmp.Compare(x.MemberID, y.MemberID) })
+			slices.SortFunc(r.Members, func(x, y kmsg.JoinGroupResponseMember) int { return s.compare(x.MemberID, y.MemberID) })
 		case *kmsg.DescribeGroupsResponse:
 			for _, g := range r.Groups {
-				slices.SortFunc(g.Members, func(x, y kmsg.DescribeGroupsResponseGroupMember) int { return cmp.Compare(x.MemberID, y.MemberID) })
+				slices.SortFunc(g.Members, func(x, y kmsg.DescribeGroupsResponseGroupMember) int { return s.compare(x.MemberID, y.MemberID) })
 			}
 		case *kmsg.ListGroupsResponse:
 			slices.SortFunc(r.Groups, func(x, y kmsg.ListGroupsResponseGroup) int { return cmp.Compare(x.Group, y.Group) })
@@ -125,6 +136,12 @@ func (a *answers) sort() {
 			for _, t := range r.Topics {
 				slices.SortFunc(t.Partitions, func(x, y kmsg.OffsetFetchResponseTopicPartition) int { return cmp.Compare(x.Partition, y.Partition) })
 			}
+		case *kmsg.ConsumerGroupDescribeResponse:
+			for _, g := range r.Groups {
+				slices.SortFunc(g.Members, func(x, y kmsg.ConsumerGroupDescribeResponseGroupMember) int {
+					return s.compare(x.MemberID, y.MemberID)
+				})
+			}
 		case *kmsg.DeleteGroupsResponse:
 			slices.SortFunc(r.Groups, func(x, y kmsg.DeleteGroupsResponseGroup) int { return cmp.Compare(x.Group, y.Group) })
 		}
@@ -132,10 +149,11 @@ func (a *answers) sort() {
 	for i, r := range a.records {
 		value, version, err := schema.DecodeValue(schema.GroupLog, 2, r.Value)
 		if m, ok := value.(*schema.GroupMetadataValue); err == nil && ok && binary.BigEndian.Uint16(r.Key) == 2 {
-			slices.SortFunc(m.Members, func(x, y schema.GroupMetadataMemberMetadata) int { return cmp.Compare(x.MemberID, y.MemberID) })
+			slices.SortFunc(m.Members, func(x, y schema.GroupMetadataMemberMetadata) int { return s.compare(x.MemberID, y.MemberID) })
 			a.records[i].Value = schema.AppendValue(nil, m, version)
 		}
 	}
+	s.sortRecords(a.records)
 	slices.SortStableFunc(a.records, func(x, y machine.Record) int {
 		if binary.BigEndian.Uint16(x.Key) != 1 || binary.BigEndian.Uint16(y.Key) != 1 {
 			return 0
@@ -186,15 +204,10 @@ func newApache(t *testing.T, address string, s *story) *apache {
 	a := &apache{t: t, story: s, address: address, topics: map[string]protocol.TopicID{}, groups: map[string]bool{}, waiting: map[int]chan kmsg.Response{}}
 	create := kmsg.NewPtrCreateTopicsRequest()
 	create.Version, create.TimeoutMillis = 7, 10_000
-	metadata := kmsg.NewPtrMetadataRequest()
-	metadata.Version = 12
 	for _, name := range []string{"t", "u"} {
 		topic := kmsg.NewCreateTopicsRequestTopic()
 		topic.Topic, topic.NumPartitions, topic.ReplicationFactor = name, 8, 1
 		create.Topics = append(create.Topics, topic)
-		asked := kmsg.NewMetadataRequestTopic()
-		asked.Topic = kmsg.StringPtr(name)
-		metadata.Topics = append(metadata.Topics, asked)
 	}
 	<-a.request(create, "oracle")
 	find := kmsg.NewPtrFindCoordinatorRequest()
@@ -204,11 +217,71 @@ func newApache(t *testing.T, address string, s *story) *apache {
 	}
 	warm := kmsg.NewPtrHeartbeatRequest()
 	<-a.request(warm, "oracle")
+	a.learnTopics("t", "u")
+	a.records()
+	s.topics = a.topics
+	return a
+}
+
+// administer runs a command about the cluster, and waits until the broker knows.
+func (a *apache) administer() {
+	s := a.story
+	name := s.arg("topic", "")
+	var message kmsg.Request
+	switch s.d.Cmd {
+	case "create":
+		create := kmsg.NewPtrCreateTopicsRequest()
+		create.Version, create.TimeoutMillis = 7, 10_000
+		topic := kmsg.NewCreateTopicsRequestTopic()
+		topic.Topic, topic.NumPartitions, topic.ReplicationFactor = name, int32(s.number("partitions", 1)), 1
+		create.Topics = append(create.Topics, topic)
+		message = create
+	case "grow":
+		grow := kmsg.NewPtrCreatePartitionsRequest()
+		grow.Version, grow.TimeoutMillis = 3, 10_000
+		topic := kmsg.NewCreatePartitionsRequestTopic()
+		topic.Topic, topic.Count = name, int32(s.number("partitions", 1))
+		grow.Topics = append(grow.Topics, topic)
+		message = grow
+	case "drop":
+		drop := kmsg.NewPtrDeleteTopicsRequest()
+		drop.Version, drop.TimeoutMillis, drop.TopicNames = 5, 10_000, []string{name}
+		message = drop
+	case "config":
+		alter := kmsg.NewPtrIncrementalAlterConfigsRequest()
+		alter.Version = 1
+		resource := kmsg.NewIncrementalAlterConfigsRequestResource()
+		resource.ResourceType, resource.ResourceName = kmsg.ConfigResourceTypeGroupConfig, s.arg("group", "g")
+		for _, arg := range s.d.CmdArgs {
+			if arg.Key != "group" {
+				one := kmsg.NewIncrementalAlterConfigsRequestResourceConfig()
+				one.Name, one.Value = arg.Key, &arg.Vals[0]
+				resource.Configs = append(resource.Configs, one)
+			}
+		}
+		alter.Resources = append(alter.Resources, resource)
+		message = alter
+	}
+	a.t.Logf("%+v", <-a.request(message, "oracle"))
+	pass(time.Second)
+	a.records() // offsets of a topic that is gone
+	if s.d.Cmd == "create" {
+		a.learnTopics(name)
+	}
+}
+
+// learnTopics asks for the ids of topics.
+func (a *apache) learnTopics(names ...string) {
+	metadata := kmsg.NewPtrMetadataRequest()
+	metadata.Version = 12
+	for _, name := range names {
+		asked := kmsg.NewMetadataRequestTopic()
+		asked.Topic = kmsg.StringPtr(name)
+		metadata.Topics = append(metadata.Topics, asked)
+	}
 	for _, topic := range (<-a.request(metadata, "oracle")).(*kmsg.MetadataResponse).Topics {
 		a.topics[*topic.Topic] = topic.TopicID
 	}
-	a.records()
-	return a
 }
 
 // pass lets real time go by: Apache Kafka has no other clock.
@@ -285,12 +358,7 @@ func (a *apache) checkBytes(r machine.Record) (group string) {
 	if err != nil || !bytes.Equal(schema.AppendKey(nil, key), r.Key) {
 		a.t.Fatalf("key %x: %v", r.Key, err)
 	}
-	switch key := key.(type) {
-	case *schema.OffsetCommitKey:
-		group = key.Group
-	case *schema.GroupMetadataKey:
-		group = key.Group
-	}
+	group = recordGroup(key)
 	if r.Value == nil {
 		return group
 	}
@@ -304,6 +372,11 @@ func (a *apache) checkBytes(r machine.Record) (group string) {
 // step runs one command on the broker.
 func (a *apache) step() answers {
 	var all answers
+	switch a.story.d.Cmd {
+	case "create", "grow", "drop", "config":
+		a.administer()
+		return all
+	}
 	if a.story.d.Cmd == "wait" {
 		d, err := time.ParseDuration(a.story.d.CmdArgs[0].Key)
 		if err != nil {
@@ -314,9 +387,13 @@ func (a *apache) step() answers {
 		message := a.story.message()
 		withTopicIDs(message, a.topics)
 		reply := a.request(message, a.story.arg("client", "c"))
+		patience := 400 * time.Millisecond
+		if cmd := a.story.d.Cmd; cmd != "join" && cmd != "sync" {
+			patience = 5 * time.Second // nothing else is ever parked
+		}
 		select {
 		case all.reply = <-reply:
-		case <-time.After(400 * time.Millisecond):
+		case <-time.After(patience):
 			a.parked++
 			a.waiting[a.parked], all.parked = reply, a.parked
 		}
@@ -342,7 +419,7 @@ func (a *apache) step() answers {
 	if r, ok := all.reply.(*kmsg.ListGroupsResponse); ok {
 		r.Groups = slices.DeleteFunc(r.Groups, func(g kmsg.ListGroupsResponseGroup) bool { return !a.groups[g.Group] })
 	}
-	all.sort()
+	a.story.sort(&all)
 	return all
 }
 

@@ -305,6 +305,8 @@ func (c *Coordinator) replayConsumer(id string, key schema.Key, value schema.Val
 	switch {
 	case value == nil && (known == nil || known.consumer == nil):
 		return nil
+	case c.active && known != nil && known.classic != nil:
+		return nil // these records make it the classic group that it is already
 	case known == nil || known.classic != nil && known.classic.written == nil:
 		known = &group{id: id, consumer: consumer.New(id)}
 		c.groups[id] = known

@@ -9,11 +9,21 @@
 // at once. There is no other effect. Refuse shapes the errors of requests that
 // never reach a Coordinator, or wait in one when its state is dropped.
 //
-// It is not the authorizer, and does not know which partition a group belongs
-// to, which topics exist or what their ids are: the api package has looked all
-// that up, and the shell (controller/shard) has chosen the partition, splits
-// requests that name groups of several partitions and merges the answers. It
-// has no lock, goroutine, clock or I/O. Log compaction is the log's affair.
+// It is not the authorizer, and does not know which partition a group belongs to:
+// the api package has looked up rights, names and ids, and the shell
+// (controller/shard) has chosen the partition, splits requests that name groups of
+// several partitions and merges the answers. Of the cluster it sees what
+// Options.Image gives, for the sake of consumer groups. It has no lock, goroutine,
+// clock or I/O. Log compaction is the log's affair.
+//
+// A group is of one kind: a classic group, whose members assign partitions among
+// themselves, is in this package; a consumer group (KIP-848) is a consumer.Group,
+// and consumer.go finds it, hands it its Turn, takes over its records and sets its
+// alarms. An empty group of one kind becomes one of the other when a member of that
+// protocol comes. So does one with members, if they all speak the consumers'
+// embedded protocol and group.consumer.migration.policy lets it: a classic group
+// when a member of the next generation joins it, a consumer group when only members
+// of the classic protocol remain.
 //
 // # What is durable
 //
@@ -34,6 +44,9 @@
 //	  their protocols other than the selected one
 //	member ids given out and not yet used (KIP-394)         nothing
 //	session, join and sync deadlines, parked requests       nothing
+//	consumer group: epochs, members, targets, current       its own records; see controller/consumer
+//	  assignments, what regular expressions have found
+//	its members' alarms                                     nothing
 //
 // After the volatile part vanished a group stands where its last GroupMetadata
 // record left it: Stable with its members, each with a whole session to show
@@ -42,13 +55,14 @@
 //
 // A decision changes the volatile part at once, as if its records were committed
 // already: the shell holds all replies until they are, and drops the whole state
-// if they never will be.
+// if they never will be. Of a consumer group it changes nothing but alarms: there
+// a deadline stands alone (deadlines.go), for the next one reads what Apply has
+// made of its records.
 //
 // # What has its place here and is not built
 //
-// Consumer groups (KIP-848), share and streams groups: a kind in group.go, cases
-// in replayRecord and serve; their records are passed over by replay and stay in
-// the log. Offsets of open transactions: a second offsetStore by producer id
+// Share and streams groups: a kind in group.go, cases in replayRecord and serve;
+// their records are passed over by replay and stay in the log. Offsets of open transactions: a second offsetStore by producer id
 // (offsets.go); TxnOffsetCommit is refused, and the shell must not Apply records
 // of transactional batches, for a machine.Record does not say whose they are.
 //
@@ -62,6 +76,6 @@
 //     deletion of its topic, and by nothing else.
 //   - What reaches a record, reply or effect never depends on the order of a map.
 //
-// Start reading at coordinator.go, then group.go and classic.go (the state);
-// after that one file an API.
+// Start reading at coordinator.go, then group.go, classic.go and consumer.go (the
+// kinds); after that one file an API.
 package group

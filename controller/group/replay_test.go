@@ -148,7 +148,7 @@ func TestRefuse(t *testing.T) {
 		{describe, moved, "g  \"\" \"\" NOT_COORDINATOR \"-\"\nh  \"\" \"\" NOT_COORDINATOR \"-\"\n"},
 		{remove, moved, "g: NOT_COORDINATOR\nh: NOT_COORDINATOR\n"},
 	} {
-		if got := showReply(Refuse(c.message, c.reason)); got != c.want {
+		if got := (&story{}).showReply(Refuse(c.message, c.reason)); got != c.want {
 			t.Errorf("%T: %q, want %q", c.message, got, c.want)
 		}
 	}

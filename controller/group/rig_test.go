@@ -208,6 +208,7 @@ func (r *rig) check() {
 	waiting := map[machine.Token]bool{}
 	for id, g := range r.c.groups {
 		if g.consumer != nil {
+			r.checkConsumer(id)
 			continue
 		}
 		r.checkGroup(g.classic, waiting)

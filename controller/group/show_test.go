@@ -1,6 +1,7 @@
 package group
 
 import (
+	"bytes"
 	"fmt"
 	"strings"
 	"time"
@@ -18,7 +19,7 @@ func showKey(key schema.Key) string {
 	case *schema.GroupMetadataKey:
 		return "group " + key.Group
 	}
-	return key.RecordName()
+	return showConsumerKey(key)
 }
 
 // showTime gives a time of a record, since the story began.
@@ -43,11 +44,11 @@ func (s *story) showValue(value schema.Value, version int16) string {
 	case *schema.GroupMetadataValue:
 		text := fmt.Sprintf("v%d %q generation %d, %s, leader %s, since %s", version, v.ProtocolType, v.Generation, or(v.Protocol), or(v.Leader), s.showTime(v.CurrentStateTimestamp))
 		for _, m := range v.Members {
-			text += fmt.Sprintf("\n  %s %s (%s %s %d/%d): %s", m.MemberID, instance(m.GroupInstanceID), m.ClientID, m.ClientHost, m.SessionTimeout, m.RebalanceTimeout, m.Assignment)
+			text += fmt.Sprintf("\n  %s %s (%s %s %d/%d): %s", m.MemberID, instance(m.GroupInstanceID), m.ClientID, m.ClientHost, m.SessionTimeout, m.RebalanceTimeout, showBytes(m.Assignment))
 		}
 		return text
 	}
-	return value.RecordName()
+	return s.showConsumerValue(value)
 }
 
 func (s *story) showTopicID(id protocol.TopicID) string {
@@ -55,6 +56,14 @@ func (s *story) showTopicID(id protocol.TopicID) string {
 		return "of the topic"
 	}
 	return strings.TrimRight(string(id[:]), "\x00")
+}
+
+// showBytes prints text as it is and other bytes quoted.
+func showBytes(b []byte) string {
+	if bytes.IndexByte(b, 0) < 0 {
+		return string(b)
+	}
+	return fmt.Sprintf("%q", b)
 }
 
 func or(s *string) string {
@@ -73,8 +82,12 @@ func instance(id *string) string {
 
 func showCode(c int16) string { return protocol.ErrorCode(c).String() }
 
-func showReply(reply kmsg.Response) string {
+func (s *story) showReply(reply kmsg.Response) string {
 	switch r := reply.(type) {
+	case *kmsg.ConsumerGroupHeartbeatResponse:
+		return s.showBeat(r)
+	case *kmsg.ConsumerGroupDescribeResponse:
+		return showConsumers(r)
 	case *kmsg.JoinGroupResponse:
 		return showJoin(r)
 	case *kmsg.SyncGroupResponse:
@@ -158,7 +171,11 @@ func showOffsets(reply kmsg.Response) string {
 			}
 		}
 		for _, g := range r.Groups {
-			fmt.Fprintf(&b, "group %q\n", g.Group)
+			fmt.Fprintf(&b, "group %q", g.Group)
+			if g.ErrorCode != 0 {
+				b.WriteString(" " + showCode(g.ErrorCode))
+			}
+			b.WriteString("\n")
 			for _, t := range g.Topics {
 				for _, p := range t.Partitions {
 					one(t.Topic, p.Partition, p.Offset, p.LeaderEpoch, p.Metadata, p.ErrorCode)

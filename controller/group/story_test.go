@@ -35,16 +35,30 @@ type story struct {
 	d        *datadriven.TestData
 	ids      map[string]string // uuid → #n
 	timeless bool              // times are not shown
+	hashes   map[int64]string
+	topics   map[string]protocol.TopicID // of the cluster that it runs on, if not topicIDOf
 }
 
-var uuids = regexp.MustCompile(`[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}`)
+// uuids are ids that a coordinator has made, as Java prints them; words are what
+// ids as Kafka prints them are looked for among.
+var (
+	uuids = regexp.MustCompile(`[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}`)
+	words = regexp.MustCompile(`[A-Za-z0-9_#-]+`)
+)
 
 func (s *story) tidy(text string) string {
-	return uuids.ReplaceAllStringFunc(text, func(u string) string {
+	number := func(u string) string {
 		if s.ids[u] == "" {
 			s.ids[u] = "#" + strconv.Itoa(len(s.ids)+1)
 		}
 		return s.ids[u]
+	}
+	return words.ReplaceAllStringFunc(uuids.ReplaceAllStringFunc(text, number), func(word string) string {
+		code := word == strings.ToUpper(word) && strings.Contains(word, "_")
+		if len(word) != 22 || strings.Contains(word, "#") || code {
+			return word
+		}
+		return number(word)
 	})
 }
 
@@ -53,8 +67,11 @@ func (s *story) arg(name, otherwise string) string {
 		if a.Key == name {
 			value := strings.Join(a.Vals, ",")
 			for u, n := range s.ids {
-				if strings.HasSuffix(value, "-"+n) {
+				switch {
+				case strings.HasSuffix(value, "-"+n):
 					value = strings.TrimSuffix(value, n) + u
+				case value == n:
+					value = u
 				}
 			}
 			return value
@@ -130,6 +147,9 @@ func (s *story) run() string {
 	case "resize":
 		s.c.options.Settings.MaxSize = s.number("max-size", 0)
 		return ""
+	case "create", "grow", "drop", "config":
+		s.administer()
+		return ""
 	case "next":
 		if next := s.c.NextDeadline(); !next.IsZero() {
 			return next.Sub(s.now).String() + "\n"
@@ -203,6 +223,9 @@ func (s *story) message() kmsg.Request {
 		for i, name := range strings.Split(s.arg("protocols", "range"), ",") {
 			if name != "" {
 				metadata := sub(s.arg("topics", "t"))
+				if s.d.HasArg("owned") || s.d.HasArg("rack") {
+					metadata = s.subscription()
+				}
 				if s.d.HasArg("raw") {
 					metadata = []byte(s.arg("raw", ""))
 				}
@@ -229,7 +252,7 @@ func (s *story) message() kmsg.Request {
 					id = strings.TrimSuffix(id, n) + u
 				}
 			}
-			m.GroupAssignment = append(m.GroupAssignment, kmsg.SyncGroupRequestGroupAssignment{MemberID: id, MemberAssignment: []byte(assignment)})
+			m.GroupAssignment = append(m.GroupAssignment, kmsg.SyncGroupRequestGroupAssignment{MemberID: id, MemberAssignment: s.assignment(assignment)})
 		}
 		return m
 	case "heartbeat":
@@ -263,6 +286,8 @@ func (s *story) expand(id string) string {
 
 func (s *story) offsetMessage(group string) kmsg.Request {
 	switch s.d.Cmd {
+	case "ch", "cd":
+		return s.consumerMessage(group)
 	case "commit":
 		m := kmsg.NewPtrOffsetCommitRequest()
 		m.Version = int16(s.number("v", 10))
@@ -286,7 +311,7 @@ func (s *story) offsetMessage(group string) kmsg.Request {
 		}
 		for _, id := range strings.Split(group, ",") {
 			g := kmsg.NewOffsetFetchRequestGroup()
-			g.Group = id
+			g.Group, g.MemberID, g.MemberEpoch = id, s.optional("member"), int32(s.number("epoch", -1))
 			if s.d.HasArg("topic") {
 				g.Topics = []kmsg.OffsetFetchRequestGroupTopic{{Topic: s.arg("topic", ""), TopicID: topicID(s.arg("id", "")), Partitions: []int32{int32(s.number("p", 0))}}}
 			}
@@ -355,10 +380,10 @@ func (s *story) show(a answers) string {
 		fmt.Fprintf(&b, "(%d) parked\n", a.parked)
 	}
 	if a.reply != nil {
-		b.WriteString(showReply(a.reply))
+		b.WriteString(s.showReply(a.reply))
 	}
 	for _, other := range a.answered {
-		fmt.Fprintf(&b, "(%d) %s", other.number, showReply(other.reply))
+		fmt.Fprintf(&b, "(%d) %s", other.number, s.showReply(other.reply))
 	}
 	return b.String()
 }

@@ -27,6 +27,7 @@ type Surveyed struct {
 // SurveyedGroup is one group.
 type SurveyedGroup struct {
 	Name, State string
+	Kind        string // classic or consumer
 	Members     int
 	Offsets     []SurveyedOffset // by topic and partition
 }
@@ -61,7 +62,8 @@ func (c *Coordinator) survey(asked Survey) *Surveyed {
 }
 
 func (g *group) survey() SurveyedGroup {
-	return SurveyedGroup{Name: g.id, State: g.list().GroupState, Members: g.members()}
+	listed := g.list()
+	return SurveyedGroup{Name: g.id, State: listed.GroupState, Kind: listed.GroupType, Members: g.members()}
 }
 
 // members counts those that the group has, of whatever kind.
