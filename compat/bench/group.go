@@ -230,7 +230,7 @@ func (r *groupRun) owns(index int, generation int32, partitions []int32) {
 	r.tell()
 }
 
-// stable waits until so many members have all partitions between them, all of one generation.
+// stable waits until so many members have all partitions in equal shares between them, all of one generation.
 func (r *groupRun) stable(ctx context.Context, members int) error {
 	for {
 		select {
@@ -256,7 +256,7 @@ func (r *groupRun) isStable(members int) (bool, error) {
 		if generation == -1 {
 			generation = o.generation
 		}
-		if o.generation != generation {
+		if o.generation != generation || len(o.partitions) < r.partitions/members {
 			return false, nil
 		}
 		for _, p := range o.partitions {
