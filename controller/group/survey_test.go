@@ -32,15 +32,19 @@ func TestSurvey(t *testing.T) {
 		}
 		return result.Reply.(*Surveyed)
 	}
-	joining := SurveyedGroup{Name: "a", State: "PreparingRebalance", Members: 1}
+	if reply := r.send(consumerBeat("c", "m", 0, "t"), "c").reply.(*kmsg.ConsumerGroupHeartbeatResponse); reply.ErrorCode != 0 {
+		t.Fatalf("%+v", reply)
+	}
+	joining := SurveyedGroup{Name: "a", State: "PreparingRebalance", Kind: "classic", Members: 1}
+	consumers := SurveyedGroup{Name: "c", State: "Stable", Kind: "consumer", Members: 1}
 	offsets := []SurveyedOffset{
 		{protocol.TopicPartition{Topic: "s"}, 9}, {protocol.TopicPartition{Topic: "t"}, 10}, {protocol.TopicPartition{Topic: "t", Partition: 1}, 11},
 	}
-	want := &Surveyed{Groups: []SurveyedGroup{joining, {Name: "b", State: "Empty", Offsets: offsets}}}
+	want := &Surveyed{Groups: []SurveyedGroup{joining, {Name: "b", State: "Empty", Kind: "classic", Kind: "classic", Offsets: offsets}, consumers}}
 	if got := survey(3); !reflect.DeepEqual(got, want) {
 		t.Errorf("%+v, want %+v", got, want)
 	}
-	want = &Surveyed{Groups: []SurveyedGroup{joining, {Name: "b", State: "Empty"}}, TooMany: true}
+	want = &Surveyed{Groups: []SurveyedGroup{joining, {Name: "b", State: "Empty", Kind: "classic", Kind: "classic"}, consumers}, TooMany: true}
 	if got := survey(2); !reflect.DeepEqual(got, want) {
 		t.Errorf("%+v, want %+v", got, want)
 	}

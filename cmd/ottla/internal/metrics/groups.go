@@ -2,6 +2,7 @@ package metrics
 
 import (
 	"math"
+	"strings"
 	"time"
 
 	"ottla/controller/group"
@@ -11,7 +12,9 @@ import (
 )
 
 var (
-	groupCount       = gauge("kafka_coordinator_group_groupmetadatamanager_numgroups", "Groups that this node coordinates.")
+	groupCount       = gauge("kafka_coordinator_group_groupmetadatamanager_numgroups", "Groups of the classic protocol that this node coordinates.")
+	groupKinds       = gauge("kafka_server_group_coordinator_metrics_group_count", "Groups that this node coordinates, by protocol.", "protocol")
+	groupConsumers   = gauge("kafka_server_group_coordinator_metrics_consumer_group_count", "Of those of the protocol consumer, by state.", "state")
 	groupOffsets     = gauge("kafka_coordinator_group_groupmetadatamanager_numoffsets", "Their committed offsets; absent if there are too many to ask for.")
 	groupPartitions  = gauge("kafka_server_group_coordinator_metrics_num_partitions", "Partitions of __consumer_offsets that this node coordinates.", "state")
 	groupUnanswered  = gauge("ottla_metrics_groups_unanswered", "Partitions of __consumer_offsets whose coordinator gave no answer in time; the series of its groups are absent.")
@@ -24,7 +27,17 @@ var (
 	groupLagSecondsN = gauge("kafka_consumergroup_group_max_lag_seconds", "The most of these; NaN if one is not known.", "group")
 )
 
-// groupStates are the names by which Kafka counts groups, and the states they count.
+// The kinds of groups.
+const (
+	classicGroup  = "classic"
+	consumerGroup = "consumer"
+)
+
+// consumerStates are the states of a group of the protocol consumer.
+var consumerStates = []string{"Empty", "Assigning", "Reconciling", "Stable", "Dead"}
+
+// groupStates are the names by which Kafka counts groups of the classic protocol, and
+// the states they count.
 var groupStates = []struct {
 	state string
 	count *family
@@ -73,19 +86,26 @@ func (c *Collector) collectGroups(p page, now time.Time, local []replica.Descrip
 	p.put(groupPartitions, float64(loading), "loading")
 	p.put(groupPartitions, float64(active), "active")
 	p.put(groupPartitions, float64(failed), "failed")
-	states := map[string]int{}
+	kinds, states := map[string]int{}, map[[2]string]int{} // the latter by kind and state
 	groups, offsets, tooMany := 0, 0, false
 	for _, answer := range answers {
 		groups += len(answer.Groups)
 		tooMany = tooMany || answer.TooMany
 		for i := range answer.Groups {
-			states[answer.Groups[i].State]++
+			kinds[answer.Groups[i].Kind]++
+			states[[2]string{answer.Groups[i].Kind, answer.Groups[i].State}]++
 			offsets += len(answer.Groups[i].Offsets)
 		}
 	}
-	p.put(groupCount, float64(groups))
+	p.put(groupCount, float64(kinds[classicGroup]))
 	for _, of := range groupStates {
-		p.put(of.count, float64(states[of.state]))
+		p.put(of.count, float64(states[[2]string{classicGroup, of.state}]))
+	}
+	for _, kind := range []string{classicGroup, consumerGroup} {
+		p.put(groupKinds, float64(kinds[kind]), kind)
+	}
+	for _, state := range consumerStates {
+		p.put(groupConsumers, float64(states[[2]string{consumerGroup, state}]), strings.ToLower(state))
 	}
 	if !tooMany {
 		p.put(groupOffsets, float64(offsets))

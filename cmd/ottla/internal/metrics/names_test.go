@@ -56,6 +56,9 @@ func TestNames(t *testing.T) {
 var others = map[string]string{
 	"kafka_network_requestmetrics_totaltimems_count":        "what exporters before 1.0 make of it",
 	"kafka_server_group_coordinator_metrics_num_partitions": "Strimzi's rules leave group-coordinator-metrics out",
+
+	"kafka_server_group_coordinator_metrics_group_count":          "the same",
+	"kafka_server_group_coordinator_metrics_consumer_group_count": "the same",
 }
 
 // TestNamesOfApacheKafka: what is called like a metric of Apache Kafka is one, of the

@@ -248,6 +248,8 @@ func TestMetrics(t *testing.T) {
 	p.want("kafka_coordinator_group_groupmetadatamanager_numgroups", 4)
 	p.want("kafka_coordinator_group_groupmetadatamanager_numgroupsempty", 4)
 	p.want("kafka_coordinator_group_groupmetadatamanager_numgroupsstable", 0)
+	p.want(`kafka_server_group_coordinator_metrics_group_count{protocol="classic"}`, 4)
+	p.want(`kafka_server_group_coordinator_metrics_consumer_group_count{state="stable"}`, 0)
 	p.want("kafka_coordinator_group_groupmetadatamanager_numoffsets", 5)
 	p.want(`kafka_server_group_coordinator_metrics_num_partitions{state="active"}`, 50)
 	p.want("ottla_metrics_groups_unanswered", 0)
