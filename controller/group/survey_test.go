@@ -40,11 +40,11 @@ func TestSurvey(t *testing.T) {
 	offsets := []SurveyedOffset{
 		{protocol.TopicPartition{Topic: "s"}, 9}, {protocol.TopicPartition{Topic: "t"}, 10}, {protocol.TopicPartition{Topic: "t", Partition: 1}, 11},
 	}
-	want := &Surveyed{Groups: []SurveyedGroup{joining, {Name: "b", State: "Empty", Kind: "classic", Kind: "classic", Offsets: offsets}, consumers}}
+	want := &Surveyed{Groups: []SurveyedGroup{joining, {Name: "b", State: "Empty", Kind: "classic", Offsets: offsets}, consumers}}
 	if got := survey(3); !reflect.DeepEqual(got, want) {
 		t.Errorf("%+v, want %+v", got, want)
 	}
-	want = &Surveyed{Groups: []SurveyedGroup{joining, {Name: "b", State: "Empty", Kind: "classic", Kind: "classic"}, consumers}, TooMany: true}
+	want = &Surveyed{Groups: []SurveyedGroup{joining, {Name: "b", State: "Empty", Kind: "classic"}, consumers}, TooMany: true}
 	if got := survey(2); !reflect.DeepEqual(got, want) {
 		t.Errorf("%+v, want %+v", got, want)
 	}
