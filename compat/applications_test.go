@@ -55,26 +55,31 @@ func TestApplications(t *testing.T) {
 			results.AddRows(c.name)
 		}
 	}
+	run := func(t *testing.T, group []appCase) {
+		apps := startApplications(t)
+		for _, c := range group {
+			if !c.transactions || transactionsServed || node.Kind() == harness.Kafka {
+				runApplication(t, node, apps, c, results)
+			}
+		}
+	}
+	alone := len(groups) - 1
 	t.Run("all", func(t *testing.T) {
-		for i, group := range groups {
+		for i, group := range groups[:alone] {
 			t.Run(fmt.Sprint(i), func(t *testing.T) {
 				t.Parallel()
-				apps := startApplications(t)
-				for _, c := range group {
-					if !c.transactions || transactionsServed || node.Kind() == harness.Kafka {
-						runApplication(t, node, apps, c, results)
-					}
-				}
+				run(t, group)
 			})
 		}
 	})
+	t.Run("restart", func(t *testing.T) { run(t, groups[alone]) })
 	stopCleanly(t, node)
 	finish(t, results)
 }
 
-// applicationCases are the rows, in the groups that run side by side.
+// applicationCases are the rows, in groups that run side by side; those of the last kill the node, and run when the others are done.
 func applicationCases() [][]appCase {
-	return [][]appCase{streamsCases(), streamsCrashCases(), connectCases(), springCases()}
+	return [][]appCase{streamsCases(), streamsCrashCases(), connectCases(), springCases(), streamsRestartCases()}
 }
 
 // checkApplicationsRecorded checks that the control column has a result for every row.

@@ -317,9 +317,48 @@ func connectFiles(t *appT) {
 	b.write(50)
 	a.arrived(300)
 	b.arrived(100)
+	c.offsets(two, b)
 	t.must(two.Signal(syscall.SIGTERM), "stop")
 	if code := two.Wait(); code != 143 {
 		t.Errorf("the worker's exit code is %d\n%s", code, two.LogTail(10))
+	}
+}
+
+// offsets stops a sink, sets its offset back by REST, and then removes its offsets: each time it reads on from there.
+func (c *connectCluster) offsets(w *connectWorker, p *pipe) {
+	c.t.Helper()
+	path := "/connectors/" + p.topic + "-sink"
+	steps := []struct {
+		method string
+		body   any
+		from   int
+	}{
+		{http.MethodPatch, map[string]any{"offsets": []any{map[string]any{
+			"partition": map[string]any{"kafka_topic": p.topic, "kafka_partition": 0},
+			"offset":    map[string]any{"kafka_offset": len(p.written) - 20},
+		}}}, len(p.written) - 20},
+		{http.MethodDelete, nil, 0},
+	}
+	for _, step := range steps {
+		c.t.must(c.rest(w, http.MethodPut, path+"/stop", nil, nil), "stop the sink")
+		c.t.eventually("stop of the sink", func() error {
+			var s connectStatus
+			err := c.rest(w, http.MethodGet, path+"/status", nil, &s)
+			if err == nil && (s.Connector.State != "STOPPED" || len(s.Tasks) > 0) {
+				err = fmt.Errorf("%+v", s)
+			}
+			return err
+		})
+		c.t.must(os.Truncate(p.sink, 0), "empty the sink file")
+		c.t.eventually("offsets of the sink", func() error { return c.rest(w, step.method, path+"/offsets", step.body, nil) })
+		c.t.must(c.rest(w, http.MethodPut, path+"/resume", nil, nil), "resume the sink")
+		c.t.eventually("sink file", func() error {
+			data, err := os.ReadFile(p.sink)
+			if want := strings.Join(p.written[step.from:], "\n") + "\n"; err == nil && string(data) != want {
+				err = fmt.Errorf("%d bytes in the sink, want %d", len(data), len(want))
+			}
+			return err
+		})
 	}
 }
 

@@ -149,6 +149,16 @@ func streamsCrashCases() []appCase {
 	}
 }
 
+// streamsRestartCases kill the node under instances that go on.
+func streamsRestartCases() []appCase {
+	return []appCase{
+		{name: "streams while the node is killed and started again", run: func(t *appT) { streamsNodeKilled(t, "bounce", nil) }},
+		{name: "streams exactly once while the node is killed and started again", transactions: true, run: func(t *appT) {
+			streamsNodeKilled(t, "bounce-once", map[string]any{"guarantee": exactlyOnceV2})
+		}},
+	}
+}
+
 func streamsStateless(t *appT) {
 	x := readText(t, 200)
 	a := newStreams(t, "stateless", "stateless", x, map[string]any{"names": "stateless-names"})
@@ -458,4 +468,25 @@ func streamsStandby(t *appT) {
 		t.Errorf("the instance that is left has tasks %v", two.Active)
 	}
 	a.stop(t.apps, "standby-2")
+}
+
+// streamsNodeKilled kills the node under two instances and starts it again; they go on, and nothing is lost.
+func streamsNodeKilled(t *appT, id string, settings map[string]any) {
+	x := readText(t, 600)
+	a := newStreams(t, id, "words", x, settings)
+	a.start(t.apps, id+"-1", t.TempDir())
+	a.start(t.apps, id+"-2", t.TempDir())
+	a.feed(0, 300)
+	a.outputs(a.wordCount(100))
+	t.must(t.node.Kill(), "kill the node")
+	_, err := t.node.Start(t.ctx)
+	t.must(err, "start the node")
+	a.feed(300, 600)
+	a.counted(a.exactlyOnce())
+	for _, name := range []string{id + "-1", id + "-2"} {
+		if got := a.state(t.apps, name); got.Failure != "" || got.State != "RUNNING" && got.State != "REBALANCING" {
+			t.Errorf("%s is %s: %s", name, got.State, got.Failure)
+		}
+		a.stop(t.apps, name)
+	}
 }
