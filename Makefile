@@ -16,7 +16,7 @@ INEFFASSIGN := github.com/gordonklaus/ineffassign@v0.2.0
 MISSPELL    := github.com/client9/misspell/cmd/misspell@v0.3.4
 ERRORLINT   := codeberg.org/polyfloyd/go-errorlint@v1.9.1
 
-.PHONY: all install build run test test-quick unit race lint cross torn fuzz sim compat tools applications diff dumpcheck crash bench rebalance lag control control-sample clean
+.PHONY: all install build run test test-quick unit race lint cross torn fuzz sim compat tools applications diff dumpcheck crash bench rebalance rebalance-alone lag control control-sample clean
 
 all: build
 
@@ -27,7 +27,7 @@ run: build ## a working broker on localhost:9092, data in ./data
 	exec ./bin/ottla serve
 
 # Everything, in the order of cost. What a part needs it installs itself.
-test: install build lint cross unit race torn sim fuzz compat tools applications diff dumpcheck crash rebalance lag control-sample
+test: install build lint cross unit race torn sim fuzz compat tools applications diff dumpcheck crash rebalance-alone lag control-sample
 	@echo "make test: all parts passed"
 
 test-quick: build ## under two minutes
@@ -86,6 +86,9 @@ bench: build ## Ottla and Apache Kafka side by side; BENCH_FLAGS=-quick takes un
 
 rebalance: build ## a hundred members, a thousand partitions, one killed; beside Apache Kafka
 	compat/run.sh rebalance
+
+rebalance-alone: build ## the same without Apache Kafka
+	OTTLA_REBALANCE_ALONE=1 compat/run.sh rebalance
 
 lag: build ## the metrics of consumer lag beside ConsumerGroupCommand
 	compat/run.sh lag
