@@ -73,6 +73,7 @@ func (g *Group) Heartbeat(t *Turn, m *kmsg.ConsumerGroupHeartbeatRequest, member
 		epoch = g.updateTopics(t, bump, member, updated)
 	}
 	target, targetEpoch := g.updateTarget(t, epoch, member, updated)
+	before := updated
 	updated, err = g.reconcile(t, updated, step{
 		target: target, targetEpoch: targetEpoch, subscriptionChanged: namesChanged || regex != regexSame, owned: owned,
 	})
@@ -83,7 +84,8 @@ func (g *Group) Heartbeat(t *Turn, m *kmsg.ConsumerGroupHeartbeatRequest, member
 	response := m.ResponseKind().(*kmsg.ConsumerGroupHeartbeatResponse)
 	response.MemberID, response.MemberEpoch, response.HeartbeatIntervalMillis = &updated.ID, updated.Epoch, t.heartbeatIntervalMs(g.id)
 	full := m.RebalanceTimeoutMillis != -1 && (m.SubscribedTopicNames != nil || m.SubscribedTopicRegex != nil) && m.Topics != nil
-	if m.MemberEpoch == 0 || full || !member.Assigned.equal(updated.Assigned) {
+	changed := updated != before && !member.Assigned.equal(updated.Assigned)
+	if m.MemberEpoch == 0 || full || changed {
 		response.Assignment = updated.Assigned.response()
 	}
 	return response, nil

@@ -26,13 +26,7 @@ import (
 // wrote: the transcripts under testdata/apache-4.4.0 are Kafka's. With
 // OTTLA_APACHE_KAFKA they are made anew (testdata/README.md).
 func TestApacheKafka(t *testing.T) {
-	s := Settings{
-		MinSessionTimeout: time.Second, MaxSessionTimeout: 30 * time.Minute, InitialRebalanceDelay: 3 * time.Second,
-		MaxSize: 3, OffsetMetadataBytes: 4096, OffsetsRetention: 7 * 24 * time.Hour, OffsetsCheckInterval: 10 * time.Minute,
-		Consumer: settings().Consumer,
-	}
-	s.Consumer.MaxSize, s.Consumer.ClassicMaxSize = 3, 3
-	s.Consumer.SessionTimeout.Min, s.Consumer.HeartbeatInterval.Min = 1000, 500
+	s := apacheSettings()
 	address := os.Getenv("OTTLA_APACHE_KAFKA")
 	datadriven.Walk(t, "testdata/apache-4.4.0", func(t *testing.T, path string) {
 		story := &story{rig: newRig(t, s), ids: map[string]string{}, timeless: true}
@@ -48,6 +42,18 @@ func TestApacheKafka(t *testing.T) {
 			return story.tidy(story.show(a))
 		})
 	})
+}
+
+// apacheSettings are the properties of the broker that the transcripts are of.
+func apacheSettings() Settings {
+	s := Settings{
+		MinSessionTimeout: time.Second, MaxSessionTimeout: 30 * time.Minute, InitialRebalanceDelay: 3 * time.Second,
+		MaxSize: 3, OffsetMetadataBytes: 4096, OffsetsRetention: 7 * 24 * time.Hour, OffsetsCheckInterval: 10 * time.Minute,
+		Consumer: settings().Consumer,
+	}
+	s.Consumer.MaxSize, s.Consumer.ClassicMaxSize = 3, 3
+	s.Consumer.SessionTimeout.Min, s.Consumer.HeartbeatInterval.Min = 1000, 500
+	return s
 }
 
 // topicsOf are the ids that the api package would fill in.
@@ -71,11 +77,15 @@ func (s *story) coreStep() answers {
 		}
 	} else {
 		message := s.message()
-		withTopicIDs(message, topicsOf)
+		topics := topicsOf
+		if s.topics != nil {
+			topics = s.topics
+		}
+		withTopicIDs(message, topics)
 		all = s.send(message, s.arg("client", "c"))
-		identify(all.reply, topicsOf)
+		identify(all.reply, topics)
 		all.reply = overTheWire(all.reply)
-		nameTopics(all.reply, topicsOf)
+		nameTopics(all.reply, topics)
 		for _, a := range s.advance(500 * time.Millisecond) {
 			all.add(a)
 		}
