@@ -3,6 +3,7 @@
 #
 #   run.sh install     what the suite needs (install.sh)
 #   run.sh clients     clients x scenarios
+#   run.sh consumers   clients x scenarios of the group protocol consumer (KIP-848)
 #   run.sh tools       Apache Kafka's command-line tools
 #   run.sh applications   Kafka Streams, a Kafka Connect worker, spring-kafka
 #   run.sh dumpcheck   Apache Kafka's DumpLogSegments over every file of a loaded node, then Apache Kafka on its directory;
@@ -13,7 +14,7 @@
 #   run.sh rebalance   a group of a hundred real members on a thousand partitions, on both
 #   run.sh lag         the metrics of consumer lag beside ConsumerGroupCommand
 #   run.sh diff        raw requests, every field of the answers compared with the record of Apache Kafka
-#   run.sh control     clients, tools, applications and diff against Apache Kafka 4.4.0, recorded under testdata/control/
+#   run.sh control     clients, consumers, tools, applications and diff against Apache Kafka 4.4.0, recorded under testdata/control/
 #   run.sh control-sample   a few cells against Apache Kafka again, compared with what is recorded (for CI)
 #   run.sh all         install, clients, tools, applications, diff, dumpcheck, crash
 #
@@ -56,6 +57,11 @@ case "${1:-}" in
     "$here/install.sh"
     results "$here/results"
     run_tests TestClients 15m
+    ;;
+  consumers)
+    "$here/install.sh"
+    results "$here/results"
+    run_tests TestConsumers 10m
     ;;
   tools)
     "$here/install.sh"
@@ -100,6 +106,7 @@ case "${1:-}" in
     export OTTLA_COMPAT_TARGET=kafka
     results "$root/testdata/control"
     run_tests TestClients 15m
+    run_tests TestConsumers 15m
     run_tests TestTools 10m
     run_tests TestApplications 10m
     run_tests TestDiff 5m
@@ -110,7 +117,7 @@ case "${1:-}" in
     run_tests TestControlSample 5m
     ;;
   all)
-    for part in clients tools applications diff dumpcheck crash; do "$here/run.sh" "$part"; done
+    for part in clients consumers tools applications diff dumpcheck crash; do "$here/run.sh" "$part"; done
     ;;
   *)
     sed -n '2,/^set/{/^#/s/^# \{0,1\}//p}' "$0" >&2

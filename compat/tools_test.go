@@ -61,7 +61,7 @@ func TestTools(t *testing.T) {
 
 func toolCases() []toolCase {
 	var all []toolCase
-	for _, part := range [][]toolCase{topicCommandCases(), consoleCases(), offsetShellCases(), otherToolCases(), adminToolCases(), groupToolCases(), perfToolCases()} {
+	for _, part := range [][]toolCase{topicCommandCases(), consoleCases(), offsetShellCases(), otherToolCases(), adminToolCases(), groupToolCases(), consumerGroupToolCases(), perfToolCases()} {
 		all = append(all, part...)
 	}
 	return all

@@ -55,7 +55,9 @@ func (c *consumer) follow(resp *kmsg.ConsumerGroupHeartbeatResponse) (news bool)
 		for _, of := range resp.Assignment.Topics {
 			c.owned = append(c.owned, kmsg.ConsumerGroupHeartbeatRequestTopic{TopicID: of.TopicID, Partitions: of.Partitions})
 		}
-		slices.SortFunc(c.owned, func(a, b kmsg.ConsumerGroupHeartbeatRequestTopic) int { return slices.Compare(a.TopicID[:], b.TopicID[:]) })
+		slices.SortFunc(c.owned, func(a, b kmsg.ConsumerGroupHeartbeatRequestTopic) int {
+			return slices.Compare(a.TopicID[:], b.TopicID[:])
+		})
 		news = news || fmt.Sprint(c.owned) != before
 	}
 	return news
@@ -166,7 +168,9 @@ func refusedHeartbeats(t *Teller, version int16, c *consumer) {
 		func(r *kmsg.ConsumerGroupHeartbeatRequest) { r.ServerAssignor = text("best") },
 		func(r *kmsg.ConsumerGroupHeartbeatRequest) { r.ServerAssignor = text("") },
 		func(r *kmsg.ConsumerGroupHeartbeatRequest) { r.SubscribedTopicRegex = text("a(") }, // from here on version 1 only
-		func(r *kmsg.ConsumerGroupHeartbeatRequest) { r.MemberID, r.MemberEpoch, r.SubscribedTopicRegex = "  ", 0, text("a") },
+		func(r *kmsg.ConsumerGroupHeartbeatRequest) {
+			r.MemberID, r.MemberEpoch, r.SubscribedTopicRegex = "  ", 0, text("a")
+		},
 		func(r *kmsg.ConsumerGroupHeartbeatRequest) { r.SubscribedTopicRegex = text("*") },
 		func(r *kmsg.ConsumerGroupHeartbeatRequest) { r.SubscribedTopicRegex = text("(?=x)") },
 	} {

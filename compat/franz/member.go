@@ -50,11 +50,12 @@ func (c *Client) ReadInGroup(ctx context.Context, o suite.MemberOptions, stop <-
 	connections := &lines{}
 	session := time.Duration(o.SessionMs) * time.Millisecond
 	opts := []kgo.Opt{
-		kgo.Dialer(connections.dial), kgo.ConsumerGroup(o.Group), kgo.ConsumeTopics(o.Topic),
+		kgo.Dialer(connections.dial), kgo.ConsumerGroup(o.Group),
 		kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()), kgo.DisableAutoCommit(), kgo.BlockRebalanceOnPoll(),
 		kgo.SessionTimeout(session), kgo.HeartbeatInterval(session / 10),
 		kgo.RetryBackoffFn(func(int) time.Duration { return 50 * time.Millisecond }),
 	}
+	opts = append(opts, subscription(o)...)
 	if o.Seek != "" {
 		opts = append(opts, kgo.AdjustFetchOffsetsFn(seekOnce(o)))
 	}
@@ -79,6 +80,25 @@ func (c *Client) ReadInGroup(ctx context.Context, o suite.MemberOptions, stop <-
 	}
 	client.CloseAllowingRebalance()
 	return records, err
+}
+
+// subscription is what the member subscribes to, and by which protocol.
+func subscription(o suite.MemberOptions) []kgo.Opt {
+	var opts []kgo.Opt
+	if o.Protocol == "consumer" {
+		// The library asks for the assignor of this name, and for uniform instead of sticky.
+		opts = append(opts, kgo.ServerSideBalancer(), kgo.Balancers(kgo.StickyBalancer()))
+		if o.Assignor == "range" {
+			opts = append(opts, kgo.Balancers(kgo.RangeBalancer()))
+		}
+	}
+	if o.InstanceID != "" {
+		opts = append(opts, kgo.InstanceID(o.InstanceID))
+	}
+	if o.Pattern != "" {
+		return append(opts, kgo.ConsumeRegex(), kgo.ConsumeTopics(o.Pattern), kgo.MetadataMinAge(250*time.Millisecond), kgo.MetadataMaxAge(time.Second))
+	}
+	return append(opts, kgo.ConsumeTopics(o.Topic))
 }
 
 // seekOnce moves each partition to where the options say, the first time that the member is given it.

@@ -14,6 +14,7 @@ import org.apache.kafka.clients.consumer.ConsumerRebalanceListener;
 import org.apache.kafka.clients.consumer.ConsumerRecord;
 import org.apache.kafka.clients.consumer.KafkaConsumer;
 import org.apache.kafka.clients.consumer.OffsetAndMetadata;
+import org.apache.kafka.clients.consumer.SubscriptionPattern;
 import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.errors.RebalanceInProgressException;
 import org.apache.kafka.common.errors.RetriableException;
@@ -31,9 +32,16 @@ final class MemberOps {
         p.put("auto.offset.reset", "earliest");
         if (call.text("protocol").equals("consumer")) {
             p.put("group.protocol", "consumer"); // the server says how long a session is
+            p.put("metadata.max.age.ms", 1000); // a new topic that matches a pattern
+            if (!call.text("assignor").isEmpty()) {
+                p.put("group.remote.assignor", call.text("assignor"));
+            }
         } else {
             p.put("session.timeout.ms", call.number("session_ms", 0));
             p.put("heartbeat.interval.ms", call.number("session_ms", 0) / 10);
+        }
+        if (!call.text("instance_id").isEmpty()) {
+            p.put("group.instance.id", call.text("instance_id"));
         }
         p.put("reconnect.backoff.max.ms", 200);
         return new KafkaConsumer<>(p, new ByteArrayDeserializer(), new ByteArrayDeserializer());
@@ -47,7 +55,11 @@ final class MemberOps {
         KafkaConsumer<byte[], byte[]> consumer = connect(call);
         CloseOptions close = CloseOptions.timeout(Duration.ofSeconds(10));
         try {
-            consumer.subscribe(List.of(call.text("topic")), new Seeker(consumer, call));
+            if (call.text("pattern").isEmpty()) {
+                consumer.subscribe(List.of(call.text("topic")), new Seeker(consumer, call));
+            } else {
+                consumer.subscribe(new SubscriptionPattern(call.text("pattern")), new Seeker(consumer, call));
+            }
             while (count > 0 ? records.size() < count : !call.stopped().get()) {
                 Map<TopicPartition, OffsetAndMetadata> read = new HashMap<>();
                 for (ConsumerRecord<byte[], byte[]> r : consumer.poll(Duration.ofMillis(200))) {

@@ -142,11 +142,19 @@ def received(message):
 
 
 def read_in_group(args, member):
-    config = settings(args, group_id=member.group, enable_auto_commit=False, auto_offset_reset="earliest",
-                      session_timeout_ms=member.session_ms, heartbeat_interval_ms=member.heartbeat_ms)
+    config = settings(args, group_id=member.group, enable_auto_commit=False, auto_offset_reset="earliest")
+    if args.get("protocol") == "consumer":  # the server says how long a session is
+        config["group.protocol"] = "consumer"
+        if args.get("assignor"):
+            config["group.remote.assignor"] = args["assignor"]
+    else:
+        config |= {"session.timeout.ms": member.session_ms, "heartbeat.interval.ms": member.heartbeat_ms}
+    if args.get("instance_id"):
+        config["group.instance.id"] = args["instance_id"]
     client = confluent_kafka.Consumer(config)
+    subscription = "^" + args["pattern"] if args.get("pattern") else member.topic
     try:
-        client.subscribe([member.topic], on_assign=lambda c, partitions: place(c, partitions, member))
+        client.subscribe([subscription], on_assign=lambda c, partitions: place(c, partitions, member))
         while member.room():
             batch = []
             for message in client.consume(member.room(), timeout=0.2):

@@ -94,6 +94,12 @@ type MemberOptions struct {
 	SessionMs int    `json:"session_ms"`
 	// Protocol is the group protocol: classic (default) or consumer (KIP-848), where the server says how long a session is.
 	Protocol string `json:"protocol,omitempty"`
+	// InstanceID makes the member a static one, which comes back as itself.
+	InstanceID string `json:"instance_id,omitempty"`
+	// Pattern is a regular expression by which the member subscribes instead of Topic; only with the protocol consumer.
+	Pattern string `json:"pattern,omitempty"`
+	// Assignor is the one that the member asks the coordinator for: uniform or range; empty: none. Only with the protocol consumer.
+	Assignor string `json:"assignor,omitempty"`
 	// Count ends the reading after so many records, which are all committed; 0 reads until told to stop.
 	Count int `json:"count"`
 	// Die ends it then like a crash: nothing is committed any more, and the group is not told.

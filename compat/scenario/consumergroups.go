@@ -1,0 +1,436 @@
+package scenario
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"ottla/compat/franz"
+	"ottla/compat/suite"
+)
+
+// Consumers are the clients that know the group protocol consumer (KIP-848).
+var Consumers = []string{Franz, Confluent, Java}
+
+// ConsumerGroups are the scenarios of groups of the protocol consumer. They want a node with ConsumerProperties.
+func ConsumerGroups() []Scenario {
+	return []Scenario{
+		{"consumer-resume", "each member goes on where the one before has committed; the group is listed as one of the protocol", consumerResume},
+		{"consumer-shares", "two members share the partitions; one leaves and the other has all", consumerShares},
+		{"consumer-death", "a member dies: the other takes over from what was committed, once its session is over", consumerDeath},
+		{"consumer-static", "a static member goes away and comes back: it has what it had, and the group's epoch is the same", consumerStatic},
+		{"consumer-pattern", "a member subscribes by a regular expression, which finds a topic that is made later", consumerPattern},
+		{"consumer-assignor", "the members choose the assignor: range, then uniform", consumerAssignor},
+		{"consumer-grows", "partitions are added to the topic while two members read", consumerGrows},
+		{"consumer-migration", "members of the classic protocol are replaced by members of the other while records flow, and back: no record is lost, no partition has two owners", consumerMigration},
+	}
+}
+
+// ConsumerRestarts are the rows in which the node is stopped, or killed, and started under two members of each client.
+var ConsumerRestarts = []string{"consumer-sigterm", "consumer-sigkill"}
+
+// consumerCannot tells, by client and row, why a client cannot express it.
+var consumerCannot = map[string]map[string]string{
+	Franz: {"consumer-static": "its farewell names no instance, is refused, and its session has to end first (kgo 1.22.3, leave848)"},
+}
+
+// PartakesInConsumerGroups says whether a client takes part in a row.
+func PartakesInConsumerGroups(client, row string) bool {
+	_, cannot := consumerCannot[client][row]
+	return !cannot
+}
+
+// ConsumerProperties make a session of the protocol consumer as short as one of the classic protocol may be.
+func ConsumerProperties() map[string]string {
+	return map[string]string{
+		"group.consumer.session.timeout.ms": "6000", "group.consumer.min.session.timeout.ms": "6000",
+		"group.consumer.heartbeat.interval.ms": "500", "group.consumer.min.heartbeat.interval.ms": "500",
+	}
+}
+
+const consumerProtocol = "consumer"
+
+// consumerMember are the options of a member of the protocol consumer.
+func consumerMember(group, topic string) suite.MemberOptions {
+	return suite.MemberOptions{Group: group, Topic: topic, Protocol: consumerProtocol, SessionMs: sessionMs}
+}
+
+// shared waits until a group of the protocol consumer is Stable with so many members, each of which has partitions, and every partition one
+// of them.
+func (t *T) shared(group, topic string, members, partitions int) (described franz.ConsumerGroup) {
+	t.Helper()
+	t.Must(suite.Eventually(t.Ctx, func() error {
+		var err error
+		if described, err = t.Ref.ConsumerGroup(t.Ctx, group); err != nil {
+			return err
+		}
+		var all []int32
+		for id, m := range described.Members {
+			if len(m.Partitions[topic]) == 0 {
+				return fmt.Errorf("member %s has no partition", id)
+			}
+			all = append(all, m.Partitions[topic]...)
+		}
+		slices.Sort(all)
+		if !described.Consumer || described.State != "Stable" || len(described.Members) != members || len(all) != partitions || len(slices.Compact(all)) != partitions {
+			return fmt.Errorf("the group is %+v", described)
+		}
+		return nil
+	}), "members of group "+group)
+	return described
+}
+
+// inConsumerGroup reads a number of records as a member, which then leaves.
+func (t *T) inConsumerGroup(group, topic string, count int) []suite.Record {
+	t.Helper()
+	o := consumerMember(group, topic)
+	o.Count = count
+	records, err := as[suite.GroupMember](t).ReadInGroup(t.Ctx, o, nil)
+	t.Must(err, "read in group "+group)
+	if len(records) != count {
+		t.Fatalf("read %d records in group %s, want %d", len(records), group, count)
+	}
+	return records
+}
+
+func consumerResume(t *T) {
+	const partitions = 3
+	topic := t.Topic("", partitions, "retention.ms=-1")
+	t.fill(topic, partitions, 0, 30)
+	first := t.inConsumerGroup(topic, topic, 40)
+	described, err := t.Ref.ConsumerGroup(t.Ctx, topic)
+	t.Must(err, "describe")
+	if !described.Consumer || described.State != "Empty" {
+		t.Fatalf("a group that was left is %+v", described)
+	}
+	second := t.inConsumerGroup(topic, topic, 50)
+	t.eachOnce("two members", append(first, second...), nil, partitions, 30)
+	t.committed(topic, topic, partitions, 30)
+	t.commitAs(topic, topic, map[int32]int64{0: 10, 1: 10, 2: 10})
+	t.eachOnce("from where an administrator has set it", t.inConsumerGroup(topic, topic, 60), map[int32]int64{0: 10, 1: 10, 2: 10}, partitions, 30)
+}
+
+func consumerShares(t *T) {
+	const partitions = 4
+	topic := t.Topic("", partitions, "retention.ms=-1")
+	c, o := as[suite.GroupMember](t), consumerMember(t.TopicName(""), t.TopicName(""))
+	first := startMember(t.Ctx, c, o)
+	t.shared(topic, topic, 1, partitions)
+	second := startMember(t.Ctx, c, o)
+	t.shared(topic, topic, 2, partitions)
+	t.fill(topic, partitions, 0, 50)
+	t.reach(partitions*50, first, second)
+	left, err := second.end()
+	t.Must(err, "the second member")
+	t.shared(topic, topic, 1, partitions)
+	t.fill(topic, partitions, 50, 50)
+	t.reach(partitions*100-len(left), first)
+	stayed, err := first.end()
+	t.Must(err, "the first member")
+	if len(left) == 0 || len(stayed) == 0 {
+		t.Fatalf("the members have read %d and %d records", len(stayed), len(left))
+	}
+	t.eachOnce("both members", append(left, stayed...), nil, partitions, 100)
+	t.committed(topic, topic, partitions, 100)
+}
+
+func consumerDeath(t *T) {
+	const partitions = 4
+	topic := t.Topic("", partitions, "retention.ms=-1")
+	c := as[suite.GroupMember](t)
+	t.fill(topic, partitions, 0, 25)
+	dying := consumerMember(topic, topic)
+	dying.Count, dying.Die = partitions*25, true
+	dead, err := c.ReadInGroup(t.Ctx, dying, nil)
+	t.Must(err, "the member that dies")
+	t.eachOnce("the member that dies", dead, nil, partitions, 25)
+	committed, err := t.Ref.Committed(t.Ctx, topic, topic)
+	t.Must(err, "what the dead has committed")
+	heir := startMember(t.Ctx, c, consumerMember(topic, topic))
+	t.shared(topic, topic, 1, partitions)
+	t.fill(topic, partitions, 25, 25)
+	missing := partitions * 50
+	for p := range int32(partitions) {
+		if committed[p] < 0 || committed[p] > 25 {
+			t.Fatalf("the dead has committed %v", committed)
+		}
+		missing -= int(committed[p])
+	}
+	t.reach(missing, heir)
+	records, err := heir.end()
+	t.Must(err, "the heir")
+	t.eachOnce("the heir", records, committed, partitions, 50)
+	t.committed(topic, topic, partitions, 50)
+}
+
+func consumerStatic(t *T) {
+	const partitions = 4
+	topic := t.Topic("", partitions, "retention.ms=-1")
+	c, o := as[suite.GroupMember](t), consumerMember(t.TopicName(""), t.TopicName(""))
+	o.InstanceID = "stays"
+	other := startMember(t.Ctx, c, o)
+	o.InstanceID = "comes-back"
+	first := startMember(t.Ctx, c, o)
+	before := t.shared(topic, topic, 2, partitions)
+	t.fill(topic, partitions, 0, 20)
+	t.reach(partitions*20, first, other)
+	read, err := first.end()
+	t.Must(err, "the member that goes away")
+	again := startMember(t.Ctx, c, o)
+	t.fill(topic, partitions, 20, 20)
+	t.reach(partitions*40-len(read), again, other)
+	after := t.shared(topic, topic, 2, partitions)
+	if after.Epoch != before.Epoch {
+		t.Errorf("the group's epoch was %d and is %d", before.Epoch, after.Epoch)
+	}
+	if was, is := owned(before, topic), owned(after, topic); !maps.EqualFunc(was, is, slices.Equal) {
+		t.Errorf("the members had %v and have %v", was, is)
+	}
+	second, err := again.end()
+	t.Must(err, "the member that came back")
+	rest, err := other.end()
+	t.Must(err, "the member that stays")
+	t.eachOnce("all of them", slices.Concat(read, second, rest), nil, partitions, 40)
+}
+
+// owned gives the partitions of a topic by instance.
+func owned(g franz.ConsumerGroup, topic string) map[string][]int32 {
+	by := map[string][]int32{}
+	for _, m := range g.Members {
+		by[m.InstanceID] = slices.Sorted(slices.Values(m.Partitions[topic]))
+	}
+	return by
+}
+
+func consumerPattern(t *T) {
+	first := t.Topic("a", 2, "retention.ms=-1")
+	second := t.TopicName("b")
+	t.Topic("other", 2, "retention.ms=-1") // does not match
+	group := t.TopicName("")
+	t.fill(first, 2, 0, 10)
+	o := consumerMember(group, first)
+	o.Pattern, o.Commit = t.TopicName("")+"-(a|b)", -1
+	m := startMember(t.Ctx, as[suite.GroupMember](t), o)
+	t.reach(20, m)
+	t.shared(group, first, 1, 2)
+	t.Must(createAndWait(t.Ctx, t.Ref, second, 3, map[string]string{"retention.ms": "-1"}), "create the second topic")
+	t.fill(second, 3, 0, 10)
+	t.reach(50, m)
+	t.shared(group, second, 1, 3)
+	records, err := m.end()
+	t.Must(err, "the member")
+	if len(records) != 50 {
+		t.Fatalf("the member has read %d records, want 50", len(records))
+	}
+}
+
+func consumerAssignor(t *T) {
+	const partitions = 3
+	topic := t.Topic("", partitions, "retention.ms=-1")
+	c, o := as[suite.GroupMember](t), consumerMember(t.TopicName(""), t.TopicName(""))
+	for _, assignor := range []string{"range", "uniform"} {
+		o.Group, o.Assignor = topic+"-"+assignor, assignor
+		first, second := startMember(t.Ctx, c, o), startMember(t.Ctx, c, o)
+		described := t.shared(o.Group, topic, 2, partitions)
+		if described.Assignor != assignor {
+			t.Errorf("the assignor is %s, and %s was asked for", described.Assignor, assignor)
+		}
+		for _, m := range []*member{first, second} {
+			_, err := m.end()
+			t.Must(err, "a member")
+		}
+	}
+}
+
+func consumerGrows(t *T) {
+	topic := t.Topic("", 2, "retention.ms=-1")
+	c, o := as[suite.GroupMember](t), consumerMember(t.TopicName(""), t.TopicName(""))
+	first, second := startMember(t.Ctx, c, o), startMember(t.Ctx, c, o)
+	t.shared(topic, topic, 2, 2)
+	t.fill(topic, 2, 0, 10)
+	t.reach(20, first, second)
+	t.Must(t.Ref.CreatePartitions(t.Ctx, topic, 6), "add partitions")
+	t.shared(topic, topic, 2, 6)
+	var more []suite.Record
+	for p := range int32(4) {
+		for i := range 10 {
+			more = append(more, suite.Record{Partition: p + 2, Value: fmt.Appendf(nil, "%d-%d", p+2, i)})
+		}
+	}
+	t.produceBy(t.Ref, suite.ProduceOptions{Topic: topic, LingerMs: 5}, more)
+	t.reach(60, first, second)
+	var all []suite.Record
+	for _, m := range []*member{first, second} {
+		records, err := m.end()
+		t.Must(err, "a member")
+		all = append(all, records...)
+	}
+	t.eachOnce("both members", all, nil, 6, 10)
+}
+
+// consumerMigration replaces two members of the classic protocol one by one, and back, while records are written.
+func consumerMigration(t *T) {
+	const partitions = 4
+	topic := t.Topic("", partitions, "retention.ms=-1")
+	c := as[suite.GroupMember](t)
+	fresh := consumerMember(topic, topic)
+	classic := suite.MemberOptions{Group: topic, Topic: topic}
+	watch := t.watchOwners(topic, topic)
+	var members []*member
+	var read []suite.Record
+	start := func(o suite.MemberOptions) { members = append(members, startMember(t.Ctx, c, o)) }
+	end := func() {
+		t.Helper()
+		records, err := members[0].end()
+		t.Must(err, "a member that is replaced")
+		read, members = append(read, records...), members[1:]
+	}
+	written := 0
+	more := func() {
+		t.Helper()
+		t.fill(topic, partitions, written, 20)
+		written += 20
+		t.Must(suite.Eventually(t.Ctx, func() error {
+			for _, m := range members {
+				if err := m.alive(); err != nil {
+					t.Fatalf("%v", err)
+				}
+			}
+			committed, err := t.Ref.Committed(t.Ctx, topic, topic)
+			for p := range int32(partitions) {
+				if err == nil && committed[p] != int64(written) {
+					err = fmt.Errorf("partition %d: %d is committed of %d", p, committed[p], written)
+				}
+			}
+			return err
+		}), "commit what was written")
+	}
+	kind := func(consumer bool, count int) {
+		t.Helper()
+		t.Must(suite.Eventually(t.Ctx, func() error {
+			g, err := t.Ref.ConsumerGroup(t.Ctx, topic)
+			if err == nil && (g.Consumer != consumer || g.State != "Stable" || len(g.Members) != count) {
+				err = fmt.Errorf("the group is %+v", g)
+			}
+			return err
+		}), "the kind of the group")
+	}
+	start(classic)
+	start(classic)
+	kind(false, 2)
+	more()
+	start(fresh) // the group goes over to the other protocol
+	kind(true, 3)
+	more()
+	end()
+	kind(true, 2)
+	more()
+	start(fresh)
+	end() // the last classic one
+	kind(true, 2)
+	more()
+	start(classic) // and back
+	kind(true, 3)
+	more()
+	end()
+	kind(true, 2)
+	start(classic)
+	end() // the last of the other protocol
+	kind(false, 2)
+	more()
+	for len(members) > 0 {
+		end()
+	}
+	t.everyRead(read, partitions, int64(written))
+	t.committed(topic, topic, partitions, int64(written))
+	looks, err := watch()
+	t.Must(err, "the owners of partitions")
+	if looks < 10 {
+		t.Errorf("the owners were looked at only %d times", looks)
+	}
+}
+
+// watchOwners looks again and again whether a partition has two owners while the group is of the protocol consumer.
+func (t *T) watchOwners(group, topic string) func() (looks int, err error) {
+	watching, cancel := context.WithCancel(t.Ctx)
+	var done sync.WaitGroup
+	var found error
+	looks := 0
+	done.Go(func() {
+		for watching.Err() == nil && found == nil {
+			g, err := t.Ref.ConsumerGroup(watching, group)
+			if err != nil || !g.Consumer {
+				select {
+				case <-time.After(20 * time.Millisecond):
+				case <-watching.Done():
+				}
+				continue
+			}
+			looks++
+			owners := map[int32]string{}
+			for id, m := range g.Members {
+				for _, p := range m.Partitions[topic] {
+					if owner, twice := owners[p]; twice {
+						found = fmt.Errorf("partition %d is of %s and of %s: %+v", p, owner, id, g)
+					}
+					owners[p] = id
+				}
+			}
+		}
+	})
+	return func() (int, error) {
+		cancel()
+		done.Wait()
+		return looks, found
+	}
+}
+
+// ConsumersOverRestart are two members that read along while the node restarts.
+type ConsumersOverRestart struct {
+	*T
+	topic   string
+	members []*member
+	before  franz.ConsumerGroup
+}
+
+const restartPartitions = 4
+
+// ConsumersBeforeRestart starts them and has them read and commit.
+func ConsumersBeforeRestart(t *T) *ConsumersOverRestart {
+	t.Helper()
+	r := &ConsumersOverRestart{T: t, topic: t.Topic("", restartPartitions, "retention.ms=-1")}
+	for range 2 {
+		r.members = append(r.members, startMember(t.Ctx, as[suite.GroupMember](t), consumerMember(r.topic, r.topic)))
+	}
+	r.before = t.shared(r.topic, r.topic, 2, restartPartitions)
+	t.fill(r.topic, restartPartitions, 0, 30)
+	t.reach(restartPartitions*30, r.members...)
+	t.committed(r.topic, r.topic, restartPartitions, 30)
+	return r
+}
+
+// After has them go on, and checks that nothing was lost. What a member has read while the node came up it may not have been able to commit; it
+// commits what comes later.
+func (r *ConsumersOverRestart) After() {
+	r.Helper()
+	r.fill(r.topic, restartPartitions, 30, 30)
+	r.reach(restartPartitions*60, r.members...)
+	after := r.shared(r.topic, r.topic, 2, restartPartitions)
+	if same := strings.Join(slices.Sorted(maps.Keys(r.before.Members)), ",") == strings.Join(slices.Sorted(maps.Keys(after.Members)), ","); same && after.Epoch != r.before.Epoch {
+		r.Errorf("the same members are there, and the epoch was %d and is %d", r.before.Epoch, after.Epoch)
+	}
+	r.fill(r.topic, restartPartitions, 60, 30)
+	r.reach(restartPartitions*90, r.members...)
+	r.committed(r.topic, r.topic, restartPartitions, 90)
+	var all []suite.Record
+	for _, m := range r.members {
+		records, err := m.end()
+		r.Must(err, "a member")
+		all = append(all, records...)
+	}
+	r.everyRead(all, restartPartitions, 90)
+}
