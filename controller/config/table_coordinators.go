@@ -454,7 +454,7 @@ var coordinatorRows = []Row{
 	},
 	{
 		Name: "transaction.partition.verification.enable", Type: Boolean, Default: "true", Mode: ClusterWide,
-		Support: Harmless,
+		Support: Acted,
 		Doc:     "Whether a partition is checked to be part of the transaction that writes to it.",
 	},
 	{

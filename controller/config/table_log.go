@@ -179,8 +179,8 @@ var logRows = []Row{
 	},
 	{
 		Name: "num.replica.alter.log.dirs.threads", Type: Int, Default: Null,
-		Support: Harmless,
-		Doc:     "How many threads move replicas from one directory to another.",
+		Support: Acted,
+		Doc:     "How many replicas move from one directory to another at a time; as many as there are directories if not set.",
 	},
 	{
 		Name: "producer.id.expiration.ms", Type: Int, Default: "86400000", Allowed: atLeast(1), Mode: ClusterWide,

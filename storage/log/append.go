@@ -28,9 +28,10 @@ type Entry struct {
 	Batch  record.Batch
 	Info   record.Info // of a client's batch, from record.Validate; its MaxTimestamp is written into the header
 	Origin Origin
-	// TransactionVersion is that of the request or marker: 2 makes a producer without state start at sequence
-	// 0, and makes a marker's epoch be beyond the producer's. 0 and 1 are alike (KIP-890).
+	// TransactionVersion is that of the coordinator that sends a marker: 2 makes the marker's epoch be beyond the
+	// producer's. 0 and 1 are alike (KIP-890).
 	TransactionVersion int8
+	Guard              Guard // of BeginVerification, for the first batch of a transaction
 
 	Err             error           // why nothing was written: a *protocol.Error, or *UnexpectedOffsetError of a follower
 	FirstOffset     protocol.Offset // of a duplicate: the original's
@@ -192,7 +193,8 @@ func (a *appender) judge(e *Entry, marker *producer.Marker) error {
 	if e.Origin == OriginClient {
 		who = producer.Client
 	}
-	original, duplicate, err := a.producers.Check(b, who, e.TransactionVersion >= 2)
+	verify := a.opts.VerifyTransactions && !b.IsControl() && e.Origin != OriginRaft
+	original, duplicate, err := a.producers.Check(b, who, verify, e.Guard)
 	if err != nil || !duplicate {
 		return err
 	}

@@ -271,38 +271,15 @@ func (l *Log) Segments() []SegmentInfo {
 	return list
 }
 
-// ActiveProducer is one producer, as DescribeProducers shows it.
-type ActiveProducer struct {
-	ProducerID            protocol.ProducerID
-	Epoch                 protocol.ProducerEpoch
-	LastSequence          int32
-	LastTimestampMs       int64
-	CoordinatorEpoch      int32
-	CurrentTxnFirstOffset protocol.Offset // NoOffset if none
-}
-
-// ActiveProducers lists the producers by id.
-func (l *Log) ActiveProducers() []ActiveProducer {
-	l.mu.Lock()
-	producers := l.producers.Producers()
-	l.mu.Unlock()
-	list := make([]ActiveProducer, len(producers))
-	for i := range producers {
-		p := &producers[i]
-		list[i] = ActiveProducer{p.ID, p.Epoch, p.LastSequence(), p.LastTimestampMs, p.CoordinatorEpoch, p.TxnFirstOffset}
-	}
-	return list
-}
-
 // SetHighWatermark tells how far the log is replicated: retention stops there, and transactions whose marker
 // lies below it are stable.
 func (l *Log) SetHighWatermark(offset protocol.Offset) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.highWatermark = min(max(offset, l.logStart), l.end)
-	before := l.producers.Unreplicated()
+	before := l.producers.FirstUnstableOffset()
 	l.producers.Replicated(l.highWatermark)
-	if l.producers.Unreplicated() != before {
+	if l.producers.FirstUnstableOffset() != before {
 		l.publish()
 	}
 }

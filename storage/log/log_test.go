@@ -27,6 +27,7 @@ func createLog(t testing.TB, disk vfs.FS, opts Options) *Log {
 
 func smallOptions() Options {
 	o := DefaultOptions()
+	o.VerifyTransactions = false
 	o.SegmentBytes, o.IndexIntervalBytes = 500, 100
 	return o
 }

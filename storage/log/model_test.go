@@ -67,6 +67,7 @@ func newModel(t *testing.T, seed uint64) *model {
 		sequence: map[protocol.ProducerID]int32{}, inTxn: map[protocol.ProducerID]bool{}, budget: 6,
 	}
 	m.opts = DefaultOptions()
+	m.opts.VerifyTransactions = false
 	m.opts.SegmentBytes = int64(1000 + m.rand.IntN(3000))
 	m.opts.IndexIntervalBytes = m.rand.IntN(400)
 	m.opts.SegmentIndexBytes = 1 << 10

@@ -40,6 +40,9 @@ type Options struct {
 	MaxRecordBytes        int // max.decompressed.message.bytes, of one record; 0: replica.Options says
 
 	ProducerIDExpiration time.Duration // producer.id.expiration.ms
+	// VerifyTransactions refuses the first batch of a transaction that does not show the guard of a verification
+	// (transaction.partition.verification.enable).
+	VerifyTransactions bool
 }
 
 // DefaultOptions are the defaults of Apache Kafka 4.4.0.
@@ -49,6 +52,7 @@ func DefaultOptions() Options {
 		IndexIntervalBytes: 4096, MaxMessageBytes: 1048588, RetentionBytes: -1, RetentionAge: 7 * 24 * time.Hour,
 		Delete: true, FileDeleteDelay: time.Minute, TimestampBeforeMax: 1<<63 - 1, TimestampAfterMax: time.Hour,
 		ProducerCompression: true, MinInSyncReplicas: 1, ProducerIDExpiration: 24 * time.Hour,
+		VerifyTransactions: true,
 	}
 }
 

@@ -34,7 +34,7 @@ type oracle struct {
 }
 
 func TestOracle(t *testing.T) {
-	for n := 1; n <= 6; n++ {
+	for n := 1; n <= 9; n++ {
 		t.Run(strconv.Itoa(n), func(t *testing.T) {
 			o := &oracle{t: t, disk: newDisk(1), seen: map[string]int{}}
 			file, err := os.Open(fmt.Sprintf("testdata/oracle/script%d.gz", n))
@@ -78,6 +78,13 @@ func (o *oracle) step(text string) {
 		o.log.sawMs.Store(o.now.UnixMilli())
 	case "append":
 		got = o.append(words[1:])
+	case "verify":
+		got = o.verify(words[1:])
+	case "expire":
+		o.log.mu.Lock()
+		o.log.producers.Expire(o.now.UnixMilli())
+		got = strconv.Itoa(o.log.producers.Len())
+		o.log.mu.Unlock()
 	case "roll":
 		check(o.t, o.log.roll(o.log.end, o.now.UnixMilli()))
 	case "hw":
@@ -132,7 +139,10 @@ func (o *oracle) create(words []string) {
 	opts.SegmentAge = time.Duration(number(words[3])) * time.Millisecond
 	opts.RetentionAge = time.Duration(number(words[4])) * time.Millisecond
 	opts.RetentionBytes = number(words[5])
-	opts.ProducerIDExpiration = 2_000_000_000 * time.Millisecond
+	opts.ProducerIDExpiration, opts.VerifyTransactions = 2_000_000_000*time.Millisecond, false
+	if len(words) > 6 {
+		opts.ProducerIDExpiration, opts.VerifyTransactions = time.Duration(number(words[6]))*time.Millisecond, true
+	}
 	l, err := Create(testEnv(o.disk), "log/t-0", testTP, protocol.TopicID{}, opts)
 	check(o.t, err)
 	o.log = l
@@ -148,8 +158,14 @@ func (o *oracle) append(words []string) string {
 	}
 	e := &Entry{Batch: b, TransactionVersion: int8(number(words[1]))}
 	e.Info = record.Info{Count: b.Count(), MaxTimestamp: b.MaxTimestamp()}
-	if words[0] == "marker" {
+	switch words[0] {
+	case "marker":
 		e.Origin = OriginMarker
+	case "coordinator":
+		e.Origin = OriginCoordinator
+	}
+	if len(words) > 4 {
+		e.Guard = Guard(number(words[4]))
 	}
 	check(o.t, o.log.Append(o.now, protocol.LeaderEpoch(number(words[2])), []*Entry{e}))
 	var refused *protocol.Error
@@ -162,6 +178,15 @@ func (o *oracle) append(words []string) string {
 		return fmt.Sprint("duplicate ", e.FirstOffset, " ", e.LastOffset, " ", e.LogAppendTimeMs)
 	}
 	return fmt.Sprint("ok ", e.FirstOffset, " ", e.LastOffset, " ", e.LogAppendTimeMs)
+}
+
+func (o *oracle) verify(words []string) string {
+	id, epoch := protocol.ProducerID(number(words[0])), protocol.ProducerEpoch(number(words[1]))
+	guard, err := o.log.BeginVerification(o.now, id, epoch, int32(number(words[2])), words[3] == "true")
+	if err != nil {
+		return "error " + protocol.CodeOf(err).String()
+	}
+	return strconv.Itoa(int(guard))
 }
 
 func (o *oracle) time(timestamp int64) string {

@@ -34,6 +34,7 @@ func makeTornLog(t *testing.T) *tornLog {
 	disk := newDisk(5)
 	check(t, disk.MkdirAll("log"))
 	o := DefaultOptions()
+	o.VerifyTransactions = false
 	o.SegmentBytes, o.IndexIntervalBytes, o.ProducerIDExpiration = 620, 120, 1<<62
 	l, err := Create(testEnv(disk), "log/t-0", testTP, protocol.TopicID{1}, o)
 	check(t, err)

@@ -21,9 +21,8 @@ const (
 
 // Check judges a data batch before it is appended. A duplicate of a remembered batch is no error: the original
 // is returned. The error is a *protocol.Error: INVALID_PRODUCER_EPOCH, OUT_OF_ORDER_SEQUENCE_NUMBER or
-// INVALID_TXN_STATE. transactionsV2 tells that the request speaks transaction version 2 (KIP-890), where a
-// producer unknown here can only begin at sequence 0.
-func (s *State) Check(b record.Batch, who Who, transactionsV2 bool) (original Batch, duplicate bool, err error) {
+// INVALID_TXN_STATE. With verify the first batch of a transaction must show the guard that BeginVerification gave.
+func (s *State) Check(b record.Batch, who Who, verify bool, guard Guard) (original Batch, duplicate bool, err error) {
 	if !b.HasProducerID() {
 		return Batch{}, false, nil
 	}
@@ -37,8 +36,11 @@ func (s *State) Check(b record.Batch, who Who, transactionsV2 bool) (original Ba
 		return Batch{}, false, protocol.Errorf(protocol.InvalidProducerEpoch,
 			"producer %d has epoch %d, but this partition has seen its epoch %d", b.ProducerID(), b.ProducerEpoch(), p.Epoch)
 	}
+	if verify && b.IsTransactional() && !s.OpenTransaction(b.ProducerID(), b.ProducerEpoch()) && !s.verified(b.ProducerID(), guard) {
+		return Batch{}, false, protocol.Errorf(protocol.InvalidTxnState, "Record was not part of an ongoing transaction")
+	}
 	if who == Client {
-		if err := checkSequence(p, b, transactionsV2); err != nil {
+		if err := checkSequence(p, b, s.verifications[b.ProducerID()]); err != nil {
 			return Batch{}, false, err
 		}
 	}
@@ -63,10 +65,14 @@ func (p *Producer) find(b record.Batch) (Batch, bool) {
 	return Batch{}, false
 }
 
-func checkSequence(p *Producer, b record.Batch, transactionsV2 bool) error {
+// checkSequence is ProducerAppendInfo.checkSequence. v is the verification of the producer that is under way, if any.
+func checkSequence(p *Producer, b record.Batch, v *verification) error {
 	first := b.BaseSequence()
-	if transactionsV2 && first != 0 && (p == nil || p.count == 0) {
+	if v != nil && v.bumpsEpochs && first != 0 && (p == nil || p.count == 0) {
 		return outOfOrder(b, "a producer of transactions that is not known here begins at 0")
+	}
+	if v != nil && first > v.lowestSequence {
+		return outOfOrder(b, fmt.Sprintf("an earlier batch with sequence %d is still being verified", v.lowestSequence))
 	}
 	if p == nil || p.Epoch == -1 {
 		return nil // nothing is known, so nothing can be missed

@@ -74,29 +74,31 @@ func TestSequences(t *testing.T) {
 		{"a duplicate but for its epoch", 2, 19, 1, protocol.InvalidProducerEpoch, -1},
 	} {
 		b := data(1, c.epoch, c.sequence, c.n, false, 0)
-		original, duplicate, err := s.Check(b, Client, false)
+		original, duplicate, err := s.Check(b, Client, false, NoGuard)
 		if protocol.CodeOf(err) != c.want || duplicate != (c.original >= 0) || duplicate && original.FirstOffset() != c.original {
 			t.Errorf("%s: %v %v %v", c.name, original, duplicate, err)
 		}
 	}
-	if _, duplicate, err := s.Check(data(1, 3, 5, 1, false, 0), Coordinator, false); duplicate || err != nil {
+	if _, duplicate, err := s.Check(data(1, 3, 5, 1, false, 0), Coordinator, false, NoGuard); duplicate || err != nil {
 		t.Errorf("a coordinator's sequence was judged: %v", err)
 	}
 }
 
 func TestUnknownProducer(t *testing.T) {
 	s := New(time.Hour)
-	if _, _, err := s.Check(data(1, 0, 17, 1, false, 0), Client, false); err != nil {
+	if _, _, err := s.Check(data(1, 0, 17, 1, false, 0), Client, false, NoGuard); err != nil {
 		t.Errorf("an unknown producer may begin anywhere: %v", err)
 	}
-	if _, _, err := s.Check(data(1, 0, 17, 1, true, 0), Client, true); protocol.CodeOf(err) != protocol.OutOfOrderSequenceNumber {
+	guard, _ := s.BeginVerification(0, 1, 0, 17, true)
+	if _, _, err := s.Check(data(1, 0, 17, 1, true, 0), Client, true, guard); protocol.CodeOf(err) != protocol.OutOfOrderSequenceNumber {
 		t.Errorf("under transaction version 2 it begins at 0: %v", err)
 	}
 	apply(t, s, end(1, 5, true, 0, 0)) // known by a marker only
-	if _, _, err := s.Check(data(1, 5, 3, 1, true, 0), Client, false); protocol.CodeOf(err) != protocol.OutOfOrderSequenceNumber {
+	if _, _, err := s.Check(data(1, 5, 3, 1, true, 0), Client, false, NoGuard); protocol.CodeOf(err) != protocol.OutOfOrderSequenceNumber {
 		t.Errorf("after a marker of its epoch it begins at 0: %v", err)
 	}
-	if _, _, err := s.Check(data(1, 5, 0, 1, true, 0), Client, true); err != nil {
+	guard, _ = s.BeginVerification(0, 1, 5, 0, true)
+	if _, _, err := s.Check(data(1, 5, 0, 1, true, 0), Client, true, guard); err != nil {
 		t.Error(err)
 	}
 }
@@ -108,15 +110,15 @@ func TestSequenceWraps(t *testing.T) {
 	if last := s.Lookup(1).LastSequence(); last != 1 {
 		t.Fatalf("last sequence %d", last)
 	}
-	if original, duplicate, err := s.Check(b, Client, false); !duplicate || err != nil || original.FirstSequence() != math.MaxInt32-1 {
+	if original, duplicate, err := s.Check(b, Client, false, NoGuard); !duplicate || err != nil || original.FirstSequence() != math.MaxInt32-1 {
 		t.Errorf("the wrapped batch is no duplicate of itself: %+v %v", original, err)
 	}
-	if _, _, err := s.Check(data(1, 0, 2, 1, false, 0), Client, false); err != nil {
+	if _, _, err := s.Check(data(1, 0, 2, 1, false, 0), Client, false, NoGuard); err != nil {
 		t.Error(err)
 	}
 	apply(t, s, data(1, 0, 2, math.MaxInt16, false, 4))
 	apply(t, s, data(2, 0, math.MaxInt32, 1, false, 0))
-	if _, _, err := s.Check(data(2, 0, 0, 1, false, 0), Client, false); err != nil {
+	if _, _, err := s.Check(data(2, 0, 0, 1, false, 0), Client, false, NoGuard); err != nil {
 		t.Errorf("0 comes after the largest int32: %v", err)
 	}
 }
@@ -125,7 +127,7 @@ func TestTransactions(t *testing.T) {
 	s := New(time.Hour)
 	apply(t, s, data(1, 0, 0, 2, true, 10)) // 10, 11
 	apply(t, s, data(2, 0, 0, 1, true, 12))
-	if _, _, err := s.Check(data(1, 0, 2, 1, false, 13), Client, false); protocol.CodeOf(err) != protocol.InvalidTxnState {
+	if _, _, err := s.Check(data(1, 0, 2, 1, false, 13), Client, false, NoGuard); protocol.CodeOf(err) != protocol.InvalidTxnState {
 		t.Errorf("a plain batch within a transaction: %v", err)
 	}
 	if first := s.FirstUnstableOffset(); first != 10 {

@@ -131,7 +131,7 @@ func (s *State) Adopt(producers []Producer, nowMs int64) {
 		}
 		s.keep(&p)
 		if p.TxnFirstOffset != protocol.NoOffset {
-			s.ongoing = insert(s.ongoing, transaction{p.ID, p.TxnFirstOffset, protocol.NoOffset})
+			s.ongoing.add(transaction{p.ID, p.TxnFirstOffset, protocol.NoOffset})
 		}
 	}
 }

@@ -73,20 +73,17 @@ func (p *Producer) add(b Batch) {
 	p.count++
 }
 
-// transaction is one transaction of a producer; last is NoOffset while it is open.
-type transaction struct {
-	producer    protocol.ProducerID
-	first, last protocol.Offset
-}
-
 // State is what one partition remembers. The zero State is not usable; see New.
 type State struct {
 	expiration time.Duration
 	producers  map[protocol.ProducerID]*Producer
 
-	// Both by first offset. Decided transactions stay unstable until their marker is below the high watermark.
-	ongoing      []transaction
-	unreplicated []transaction
+	// Decided transactions stay unstable until their marker is below the high watermark.
+	ongoing      ongoing
+	unreplicated unreplicated
+
+	verifications map[protocol.ProducerID]*verification
+	nextGuard     Guard
 
 	end       protocol.Offset // all batches below have been applied
 	peak      int             // most producers ever held, see snapshot.go
@@ -94,7 +91,6 @@ type State struct {
 
 	undo    []undoStep
 	marked  bool
-	txnUndo *txnLists
 	endUndo protocol.Offset
 }
 
@@ -124,7 +120,7 @@ func (s *State) Reset(end protocol.Offset) {
 		panic("producer: reset between Mark and Commit")
 	}
 	clear(s.producers)
-	s.ongoing, s.unreplicated = nil, nil
+	s.ongoing, s.unreplicated = ongoing{}, unreplicated{}
 	s.end = end
 }
 
@@ -144,6 +140,7 @@ func (s *State) Apply(b record.Batch, marker *Marker) (done Completed, ok bool) 
 	if !b.HasProducerID() {
 		return Completed{}, false
 	}
+	s.useVerification(b)
 	p := s.touch(b.ProducerID())
 	if b.IsControl() {
 		if marker == nil {
@@ -161,8 +158,8 @@ func (s *State) applyData(p *Producer, b record.Batch) {
 	p.LastTimestampMs = b.MaxTimestamp()
 	if b.IsTransactional() && p.TxnFirstOffset == protocol.NoOffset {
 		p.TxnFirstOffset = b.BaseOffset()
-		s.keepTxns()
-		s.ongoing = insert(s.ongoing, transaction{p.ID, b.BaseOffset(), protocol.NoOffset})
+		s.ongoing.add(transaction{p.ID, b.BaseOffset(), protocol.NoOffset})
+		s.noteUndo(undoStep{began: b.BaseOffset(), ended: protocol.NoOffset})
 	}
 }
 
@@ -175,46 +172,31 @@ func (s *State) applyMarker(p *Producer, b record.Batch, marker Marker) (Complet
 	if first == protocol.NoOffset {
 		return Completed{}, false
 	}
+	s.complete(p.ID, first, b.BaseOffset())
 	done := Completed{p.ID, first, b.BaseOffset(), b.BaseOffset() + 1, !marker.Commit}
-	for _, t := range s.ongoing {
-		if t.producer != p.ID {
-			done.LastStableOffset = t.first
-			break
-		}
+	if next, open := s.ongoing.oldest(); open {
+		done.LastStableOffset = next.first
 	}
-	s.complete(done)
 	return done, true
 }
 
-func (s *State) complete(done Completed) {
-	s.keepTxns()
-	i, found := slices.BinarySearchFunc(s.ongoing, done.FirstOffset, byFirst)
+func (s *State) complete(id protocol.ProducerID, first, last protocol.Offset) {
+	t, found := s.ongoing.end(first, last)
 	if !found {
-		panic(fmt.Sprintf("producer: the transaction of producer %d that ends at %d never began at %d",
-			done.ProducerID, done.LastOffset, done.FirstOffset))
+		panic(fmt.Sprintf("producer: the transaction of producer %d that ends at %d never began at %d", id, last, first))
 	}
-	t := s.ongoing[i]
-	s.ongoing = slices.Delete(s.ongoing, i, i+1)
-	t.last = done.LastOffset
-	s.unreplicated = insert(s.unreplicated, t)
-}
-
-func byFirst(t transaction, first protocol.Offset) int { return cmp.Compare(t.first, first) }
-
-func insert(list []transaction, t transaction) []transaction {
-	i, found := slices.BinarySearchFunc(list, t.first, byFirst)
-	if found {
-		list[i] = t
-		return list
+	covered := s.unreplicated.add(t)
+	s.noteUndo(undoStep{began: protocol.NoOffset, ended: first, covered: covered})
+	if !s.marked {
+		s.ongoing.settle()
 	}
-	return slices.Insert(list, i, t)
 }
 
 // touch gives the producer to change, made if unknown, and remembers its old state while marked.
 func (s *State) touch(id protocol.ProducerID) *Producer {
 	p := s.producers[id]
 	if s.marked {
-		step := undoStep{id: id, known: p != nil}
+		step := undoStep{id: id, known: p != nil, began: protocol.NoOffset, ended: protocol.NoOffset, ofProducer: true}
 		if p != nil {
 			step.old = *p
 		}
@@ -238,33 +220,26 @@ func (s *State) keep(p *Producer) {
 // replicated yet; NoOffset if there is none.
 func (s *State) FirstUnstableOffset() protocol.Offset {
 	first := protocol.NoOffset
-	for _, list := range [...][]transaction{s.ongoing, s.unreplicated} {
-		if len(list) > 0 && (first == protocol.NoOffset || list[0].first < first) {
-			first = list[0].first
-		}
+	if t, open := s.ongoing.oldest(); open {
+		first = t.first
+	}
+	if list := s.unreplicated.list; len(list) > 0 && (first == protocol.NoOffset || list[0].first < first) {
+		first = list[0].first
 	}
 	return first
 }
 
-// Unreplicated counts the transactions that wait for the high watermark.
-func (s *State) Unreplicated() int { return len(s.unreplicated) }
-
 // Replicated tells that everything below the high watermark is replicated: transactions decided there become
 // stable. Also called with a new log start, which makes the same true.
-func (s *State) Replicated(highWatermark protocol.Offset) {
-	if len(s.unreplicated) == 0 {
-		return
-	}
-	s.keepTxns()
-	s.unreplicated = slices.DeleteFunc(s.unreplicated, func(t transaction) bool { return t.last < highWatermark })
-}
+func (s *State) Replicated(highWatermark protocol.Offset) { s.unreplicated.replicated(highWatermark) }
 
 // OldestOpen gives the producer of the oldest open transaction and the time of its last batch in milliseconds.
 func (s *State) OldestOpen() (id protocol.ProducerID, lastTimestampMs int64, ok bool) {
-	if len(s.ongoing) == 0 {
+	t, open := s.ongoing.oldest()
+	if !open {
 		return protocol.NoProducerID, -1, false
 	}
-	id = s.ongoing[0].producer
+	id = t.producer
 	if p := s.producers[id]; p != nil {
 		return id, p.LastTimestampMs, true
 	}
@@ -281,6 +256,7 @@ func (s *State) Expire(nowMs int64) int {
 	if s.marked {
 		panic("producer: expiry between Mark and Commit")
 	}
+	s.expireVerifications(nowMs)
 	before := len(s.producers)
 	for id, p := range s.producers {
 		if s.expired(p, nowMs) {
@@ -324,7 +300,15 @@ func (s *State) Clone() *State {
 		kept := *p
 		c.producers[id] = &kept
 	}
-	c.ongoing, c.unreplicated = slices.Clone(s.ongoing), slices.Clone(s.unreplicated)
-	c.end, c.peak, c.nextOrder = s.end, s.peak, s.nextOrder
+	for id, v := range s.verifications {
+		kept := *v
+		if c.verifications == nil {
+			c.verifications = map[protocol.ProducerID]*verification{}
+		}
+		c.verifications[id] = &kept
+	}
+	c.ongoing = ongoing{slices.Clone(s.ongoing.list), s.ongoing.ended}
+	c.unreplicated = unreplicated{slices.Clone(s.unreplicated.list)}
+	c.end, c.peak, c.nextOrder, c.nextGuard = s.end, s.peak, s.nextOrder, s.nextGuard
 	return c
 }

@@ -9,13 +9,17 @@ import (
 // The state is applied before the bytes are written, because the next batch of the same write may be of the same
 // producer. If the disk is full, the write is cut back and so is the state. Nothing else is ever taken back.
 
+// undoStep takes one change back: of a producer, or of the lists of transactions.
 type undoStep struct {
-	id    protocol.ProducerID
-	known bool
-	old   Producer
-}
+	ofProducer bool
+	id         protocol.ProducerID
+	known      bool
+	old        Producer
 
-type txnLists struct{ ongoing, unreplicated []transaction }
+	began   protocol.Offset // a transaction began there; NoOffset: none
+	ended   protocol.Offset // the transaction that had begun there ended; NoOffset: none
+	covered []transaction   // what that took out of the unreplicated ones
+}
 
 // Mark begins a stretch of Apply calls that can be taken back.
 func (s *State) Mark() {
@@ -27,30 +31,34 @@ func (s *State) Mark() {
 
 // Commit ends the stretch: what was applied stands.
 func (s *State) Commit() {
-	s.marked, s.txnUndo = false, nil
+	s.marked = false
+	clear(s.undo)
 	s.undo = s.undo[:0]
+	s.ongoing.settle()
 }
 
 // Rollback ends the stretch and restores the state that Mark saw.
 func (s *State) Rollback() {
-	for i := len(s.undo) - 1; i >= 0; i-- {
-		step := &s.undo[i]
-		if step.known {
+	for _, step := range slices.Backward(s.undo) {
+		switch {
+		case step.ofProducer && step.known:
 			*s.producers[step.id] = step.old
-		} else {
+		case step.ofProducer:
 			delete(s.producers, step.id)
+		case step.began != protocol.NoOffset:
+			s.ongoing.takeBack(step.began)
+		default:
+			s.ongoing.reopen(step.ended)
+			s.unreplicated.takeBack(step.covered)
 		}
-	}
-	if s.txnUndo != nil {
-		s.ongoing, s.unreplicated = s.txnUndo.ongoing, s.txnUndo.unreplicated
 	}
 	s.end = s.endUndo
 	s.Commit()
 }
 
-// keepTxns copies the transaction lists before their first change in a marked stretch.
-func (s *State) keepTxns() {
-	if s.marked && s.txnUndo == nil {
-		s.txnUndo = &txnLists{slices.Clone(s.ongoing), slices.Clone(s.unreplicated)}
+// noteUndo remembers a change of the lists while marked.
+func (s *State) noteUndo(step undoStep) {
+	if s.marked {
+		s.undo = append(s.undo, step)
 	}
 }

@@ -79,7 +79,7 @@ func (r *Replica) prepare(now time.Time, req *AppendRequest, batch record.Batch,
 	if validation.TimestampType == record.CreateTime {
 		batch.SetMaxTimestamp(record.CreateTime, info.MaxTimestamp) // the other kind is stamped by the log
 	}
-	a.entry = log.Entry{Batch: batch, Info: info, Origin: req.Origin, TransactionVersion: req.TransactionVersion}
+	a.entry = log.Entry{Batch: batch, Info: info, Origin: req.Origin, TransactionVersion: req.TransactionVersion, Guard: req.Guard}
 	return nil
 }
 

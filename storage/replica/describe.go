@@ -2,7 +2,6 @@ package replica
 
 import (
 	"ottla/protocol"
-	"ottla/storage/log"
 	"ottla/storage/partition"
 )
 
@@ -65,20 +64,4 @@ func (m *Manager) LogEnd(tp protocol.TopicPartition) (protocol.Offset, error) {
 		return protocol.NoOffset, err
 	}
 	return r.log().View().LogEndOffset, nil
-}
-
-// ActiveProducers lists the producers of a partition that this node leads, by
-// id (DescribeProducers). NOT_LEADER_OR_FOLLOWER elsewhere.
-func (m *Manager) ActiveProducers(tp protocol.TopicPartition) ([]log.ActiveProducer, error) {
-	r, err := m.find(tp, protocol.ZeroUUID)
-	if err == nil {
-		err = r.failure()
-	}
-	if err == nil {
-		err = r.view.Load().CheckRead(protocol.NoLeaderEpoch, true)
-	}
-	if err != nil {
-		return nil, err
-	}
-	return r.log().ActiveProducers(), nil
 }

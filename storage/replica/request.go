@@ -30,8 +30,9 @@ type AppendRequest struct {
 	RequiredAcks       int16
 	Timeout            time.Duration // for acks=all
 	AllowZstd          bool          // Produce v7 and later
-	TransactionVersion int8
-	Release            func() // Records are not needed any more; called once; may be nil
+	TransactionVersion int8          // of a marker's coordinator
+	Guard              log.Guard     // of BeginVerification, for the first batch of a transaction
+	Release            func()        // Records are not needed any more; called once; may be nil
 }
 
 // AppendResult is what became of a batch.

@@ -507,7 +507,12 @@ func (f *fixture) appendTransaction(topic string, id protocol.ProducerID, open b
 	f.t.Helper()
 	o := record.PlainOptions()
 	o.ProducerID, o.ProducerEpoch, o.BaseSequence, o.Transactional = id, 0, 0, true
-	f.append(topic, log.OriginClient, buildBatch(o, "transactional"))
+	tp := protocol.TopicPartition{Topic: topic}
+	guard, err := f.replicas.BeginVerification(f.now(), tp, replica.VerificationRequest{ProducerID: id})
+	f.must(err)
+	f.replicas.Append(f.now(), replica.AppendRequest{
+		Partition: tp, Records: buildBatch(o, "transactional"), Origin: log.OriginClient, RequiredAcks: replica.AcksLeader, Guard: guard,
+	}, func(result replica.AppendResult) { f.must(result.Err) })
 	if !open {
 		f.append(topic, log.OriginMarker, record.BuildEndTxnMarker(record.EndTxnMarker{Type: record.ControlAbort}, f.now().UnixMilli(), id, 0))
 	}

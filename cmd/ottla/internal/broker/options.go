@@ -83,6 +83,7 @@ func LogOptions(topic *config.TopicConfig, node *config.BrokerConfig) log.Option
 		UncleanLeaderElection: topic.Bool("unclean.leader.election.enable"),
 		MaxRecordBytes:        int(topic.Int("max.decompressed.message.bytes")),
 		ProducerIDExpiration:  milliseconds(int64(node.Int("producer.id.expiration.ms"))),
+		VerifyTransactions:    node.Bool("transaction.partition.verification.enable"),
 	}
 	for _, policy := range topic.List("cleanup.policy") {
 		options.Delete = options.Delete || policy == "delete"

@@ -9,8 +9,8 @@ import (
 	"ottla/protocol"
 )
 
-// admin creates the topics, deletes and recreates some, adds partitions and deletes
-// records; one request at a time, again until it is known what came of it.
+// admin creates the topics, deletes and recreates some, adds partitions, deletes
+// records and moves replicas between the disks; one request at a time, again until it is known what came of it.
 type admin struct {
 	s       *Simulation
 	host    *host
@@ -98,6 +98,8 @@ func (a *admin) change() {
 		t.wanted = !t.wanted
 		t.count = t.plan.partitions
 	case t.current == nil:
+	case len(a.s.plan.dirs) > 1 && a.random.chance(250):
+		a.move(t)
 	case t.plan.grows && t.count < 6 && a.random.chance(500):
 		t.count++
 	case t.plan.trimmed:
@@ -284,4 +286,35 @@ func (a *admin) trimmed(p *partModel, asked, low protocol.Offset, incarnation in
 	if low < asked || p.seen.incarnation == incarnation && p.seen.start < low {
 		a.s.violate("admin: %s was to start at %d, the answer is %d, it is %+v", p, asked, low, p.seen)
 	}
+}
+
+// move sends some partitions of a topic to other disks. What they hold must be as
+// before, wherever they are; so there is nothing to remember.
+func (a *admin) move(t *adminTopic) {
+	req := kmsg.NewPtrAlterReplicaLogDirsRequest()
+	for _, dir := range a.s.plan.dirs {
+		topic := kmsg.AlterReplicaLogDirsRequestDirTopic{Topic: t.plan.name}
+		for n := range t.current.parts {
+			if a.random.chance(400) {
+				topic.Partitions = append(topic.Partitions, int32(n))
+			}
+		}
+		if len(topic.Partitions) > 0 {
+			req.Dirs = append(req.Dirs, kmsg.AlterReplicaLogDirsRequestDir{Dir: dir, Topics: []kmsg.AlterReplicaLogDirsRequestDirTopic{topic}})
+		}
+	}
+	if len(req.Dirs) == 0 {
+		return
+	}
+	a.send(req, 1, 2, func(resp kmsg.Response, _ int) {
+		for _, topic := range resp.(*kmsg.AlterReplicaLogDirsResponse).Topics {
+			for _, part := range topic.Partitions {
+				switch code := protocol.ErrorCode(part.ErrorCode); code {
+				case protocol.None, protocol.KafkaStorageError, protocol.ReplicaNotAvailable, protocol.UnknownTopicOrPartition:
+				default:
+					a.s.violate("admin: moving %s-%d gave %s", topic.Topic, part.Partition, code)
+				}
+			}
+		}
+	})
 }

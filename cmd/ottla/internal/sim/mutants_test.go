@@ -30,7 +30,7 @@ var mutants = []mutant{
 		"ack before write", "storage/replica/append.go",
 		[]edit{{
 			"	accepted = r.enqueue(a)\n	r.pump(now)\n	return accepted\n",
-			`	if end := r.log.View().LogEndOffset; a.acks == AcksLeader && !r.published.Load().LogAppendTime {
+			`	if end := r.log().View().LogEndOffset; a.acks == AcksLeader && !r.published.Load().LogAppendTime {
 		a.done(AppendResult{BaseOffset: end, LastOffset: end, LogStartOffset: 0, LogAppendTimeMs: -1})
 		a.done = func(AppendResult) {}
 		accepted = r.enqueue(a)

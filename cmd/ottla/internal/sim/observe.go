@@ -72,6 +72,9 @@ func (h *host) observePart(w *watched) {
 	if err != nil {
 		return // removed, or offline: the next image or start tells
 	}
+	if l := h.node.Store().Log(w.tp); l != nil {
+		w.log = l // another one after a move to another disk
+	}
 	view := w.log.View()
 	now := observation{h.incarnation, view.LogStartOffset, highWatermark, view.LogEndOffset, view.DurableEnd}
 	before := p.seen

@@ -13,7 +13,7 @@ import org.apache.kafka.server.util.Scheduler;
 import org.apache.kafka.storage.internals.log.*;
 import org.apache.kafka.storage.log.metrics.BrokerTopicStats;
 
-/** Drives UnifiedLog of Apache Kafka with random operations and prints what it did: Oracle DIR SEED STEPS none|truncate|start FILE. */
+/** Drives UnifiedLog of Apache Kafka with random operations and prints what it did: Oracle DIR SEED STEPS none|truncate|start|verify FILE. */
 public class Oracle {
     static long now = 1_700_000_000_000L;
     static class Clock implements Time {
@@ -41,10 +41,30 @@ public class Oracle {
     static LogConfig config;
     static int epoch = 0;
     static PrintStream out;
+    static boolean verifies;
+    static Map<VerificationGuard, Integer> guards = new IdentityHashMap<>();
+    static Map<Long, VerificationGuard> given = new HashMap<>(); // by producer, the newest, perhaps used already
+
+    static int number(VerificationGuard g) {
+        return g == VerificationGuard.SENTINEL ? 0 : guards.computeIfAbsent(g, k -> guards.size() + 1);
+    }
+    /** Begins a verification and prints its guard. */
+    static void verify(long pid, int e, int sequence) {
+        boolean bump = r.nextInt(3) == 0;
+        String result;
+        try {
+            VerificationGuard g = log.maybeStartTransactionVerification(pid, sequence, (short) e, bump);
+            given.put(pid, g);
+            result = "" + number(g);
+        } catch (Exception x) {
+            result = "error " + Errors.forException(x).name();
+        }
+        out.println("verify " + pid + " " + e + " " + sequence + " " + bump + " -> " + result);
+    }
 
     static void open(boolean clean, long start, long recovery) throws Exception {
         log = UnifiedLog.create(dir, config, start, recovery, new Now(), new BrokerTopicStats(), new Clock(), 900000,
-            new ProducerStateManagerConfig(2_000_000_000, false), 600000, new LogDirFailureChannel(10), clean, Optional.empty());
+            new ProducerStateManagerConfig(verifies ? 4_000_000 : 2_000_000_000, verifies), 600000, new LogDirFailureChannel(10), clean, Optional.empty());
     }
     static String hex(ByteBuffer b) {
         StringBuilder s = new StringBuilder();
@@ -73,6 +93,7 @@ public class Oracle {
         MemoryRecords m;
         AppendOrigin origin = AppendOrigin.CLIENT;
         short tv = 0;
+        VerificationGuard guard = VerificationGuard.SENTINEL;
         int kind = r.nextInt(20);
         if (kind < 4) {
             m = MemoryRecords.withRecords(Compression.NONE, records(n));
@@ -84,6 +105,13 @@ public class Oracle {
             if (odd == 2) { e++; sequence = r.nextInt(3) == 0 ? 3 : 0; }
             if (odd == 3 && e > 0) e--;
             boolean txn = p[2] == 1 && r.nextInt(15) != 0 || kind < 7;
+            if (verifies && kind < 12) {
+                txn = true;
+                if (r.nextInt(8) != 0) verify(pid, e, r.nextInt(10) == 0 ? sequence + r.nextInt(3) - 1 : sequence);
+                if (r.nextInt(10) == 0) end(pid, p); // before the answer of the coordinator comes
+                if (r.nextInt(10) != 0) guard = given.getOrDefault(pid, VerificationGuard.SENTINEL);
+            }
+            if (verifies && r.nextInt(12) == 0) origin = AppendOrigin.COORDINATOR;
             m = txn ? MemoryRecords.withTransactionalRecords(Compression.NONE, pid, (short) e, sequence, records(n))
                 : MemoryRecords.withIdempotentRecords(Compression.NONE, pid, (short) e, sequence, records(n));
         } else {
@@ -102,7 +130,7 @@ public class Oracle {
         int latest = log.latestEpoch().orElse(-1);
         try {
             long end = log.logEndOffset();
-            LogAppendInfo info = log.appendAsLeader(m, epoch, origin, org.apache.kafka.server.common.RequestLocal.noCaching(), VerificationGuard.SENTINEL, tv);
+            LogAppendInfo info = log.appendAsLeader(m, epoch, origin, org.apache.kafka.server.common.RequestLocal.noCaching(), guard, tv);
             boolean duplicate = log.logEndOffset() == end;
             written = !duplicate;
             result = (duplicate ? "duplicate " : "ok ") + info.firstOffset() + " " + info.lastOffset() + " " + info.logAppendTime();
@@ -114,11 +142,30 @@ public class Oracle {
         } catch (Exception e) {
             result = "error " + Errors.forException(e).name();
         }
-        out.println("append " + (origin == AppendOrigin.CLIENT ? "client" : "marker") + " " + tv + " " + epoch + " " + bytes + " -> " + result);
+        String who = origin == AppendOrigin.CLIENT ? "client" : b.isControlBatch() ? "marker" : "coordinator";
+        out.println("append " + who + " " + tv + " " + epoch + " " + bytes + (verifies ? " " + number(guard) : "") + " -> " + result);
         // Kafka rolls before it looks at the producer; we roll only for what is written.
         if (!written && log.logSegments().size() != segments) out.println("roll");
         // The same goes for the leader epoch.
         if (!written && log.latestEpoch().orElse(-1) != latest) out.println("epoch " + epoch + " " + log.logEndOffset());
+    }
+    /** Ends a producer's transaction in between. */
+    static void end(long pid, int[] p) throws Exception {
+        MemoryRecords m = MemoryRecords.withEndTransactionMarker(0L, now, 0, pid, (short) p[0], new EndTransactionMarker(ControlRecordType.ABORT, 1));
+        String bytes = hex(m.buffer());
+        String result;
+        int segments = log.logSegments().size();
+        boolean written = false;
+        try {
+            LogAppendInfo info = log.appendAsLeader(m, epoch, AppendOrigin.COORDINATOR, org.apache.kafka.server.common.RequestLocal.noCaching(), VerificationGuard.SENTINEL, (short) 1);
+            written = true;
+            result = "ok " + info.firstOffset() + " " + info.lastOffset() + " " + info.logAppendTime();
+            p[2] = 0;
+        } catch (Exception e) {
+            result = "error " + Errors.forException(e).name();
+        }
+        out.println("append marker 1 " + epoch + " " + bytes + " 0 -> " + result);
+        if (!written && log.logSegments().size() != segments) out.println("roll");
     }
     static long boundary(long least) throws Exception {
         List<Long> bases = new ArrayList<>();
@@ -136,13 +183,14 @@ public class Oracle {
         long seed = Long.parseLong(a[1]);
         int steps = Integer.parseInt(a[2]);
         boolean truncates = a[3].equals("truncate"), starts = a[3].equals("start");
+        verifies = a[3].equals("verify");
         out = new PrintStream(new FileOutputStream(a[4]));
         r = new Random(seed);
         int segment = 900 + r.nextInt(1500), interval = r.nextInt(300), index = r.nextInt(3) == 0 && !truncates ? 40 : 4096;
         long age = 50_000_000L;
         config = new LogConfig(Map.of("internal.segment.bytes", segment, "index.interval.bytes", interval, "segment.index.bytes", index,
             "segment.ms", age, "retention.ms", 90_000_000L, "retention.bytes", 9000L, "message.timestamp.after.max.ms", Long.MAX_VALUE));
-        out.println("options " + segment + " " + interval + " " + index + " " + age + " 90000000 9000");
+        out.println("options " + segment + " " + interval + " " + index + " " + age + " 90000000 9000" + (verifies ? " 4000000" : ""));
         open(true, 0, 0);
         for (int i = 0; i < steps; i++) {
             now += r.nextInt(200_000);
@@ -165,6 +213,9 @@ public class Oracle {
                 long t = r.nextInt(5) == 0 ? -3 : timestamp();
                 var x = log.fetchOffsetByTimestamp(t, Optional.empty()).timestampAndOffsetOpt();
                 out.println("time " + t + " -> " + x.map(y -> y.timestamp + " " + y.offset + " " + y.leaderEpoch.orElse(-1)).orElse("none"));
+            } else if (verifies && k == 93) {
+                log.removeExpiredProducers(now);
+                out.println("expire -> " + log.producerStateManager().activeProducers().size());
             } else if (k < 95 && !truncates) {
                 out.println("retain -> " + log.deleteOldSegments());
             } else if (k < 97 && truncates) {
