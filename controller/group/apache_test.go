@@ -66,6 +66,8 @@ func (s *story) coreStep() answers {
 	case "create", "grow", "drop", "config":
 		s.administer()
 		return all
+	case "producer", "end":
+		return s.transact()
 	}
 	if s.d.Cmd == "wait" {
 		d, err := time.ParseDuration(s.d.CmdArgs[0].Key)
@@ -175,6 +177,10 @@ func (s *story) sort(a *answers) {
 func withTopicIDs(message kmsg.Request, ids map[string]protocol.TopicID) {
 	switch m := message.(type) {
 	case *kmsg.OffsetCommitRequest:
+		for i := range m.Topics {
+			m.Topics[i].TopicID = ids[m.Topics[i].Topic]
+		}
+	case *kmsg.TxnOffsetCommitRequest:
 		for i := range m.Topics {
 			m.Topics[i].TopicID = ids[m.Topics[i].Topic]
 		}
@@ -348,6 +354,10 @@ func (a *apache) records() (records []machine.Record) {
 			if err != nil {
 				a.t.Fatal(err)
 			}
+			if batch.IsControl() {
+				a.next, rest = int64(batch.NextOffset()), tail
+				continue
+			}
 			for r, err := range record.Records(batch, nil, 1<<20) {
 				if err != nil {
 					a.t.Fatal(err)
@@ -386,6 +396,10 @@ func (a *apache) step() answers {
 	case "create", "grow", "drop", "config":
 		a.administer()
 		return all
+	case "producer", "end":
+		a.transact()
+		pass(250 * time.Millisecond)
+		return all
 	}
 	if a.story.d.Cmd == "wait" {
 		d, err := time.ParseDuration(a.story.d.CmdArgs[0].Key)
@@ -396,6 +410,9 @@ func (a *apache) step() answers {
 	} else {
 		message := a.story.message()
 		withTopicIDs(message, a.topics)
+		if m, ok := message.(*kmsg.TxnOffsetCommitRequest); ok {
+			a.beforeTxnCommit(m)
+		}
 		reply := a.request(message, a.story.arg("client", "c"))
 		patience := 400 * time.Millisecond
 		if cmd := a.story.d.Cmd; cmd != "join" && cmd != "sync" {
@@ -444,6 +461,10 @@ func nameTopics(reply kmsg.Response, topics map[string]protocol.TopicID) {
 		return have
 	}
 	switch r := reply.(type) {
+	case *kmsg.TxnOffsetCommitResponse:
+		for i := range r.Topics {
+			r.Topics[i].Topic = name(r.Topics[i].Topic, r.Topics[i].TopicID)
+		}
 	case *kmsg.OffsetCommitResponse:
 		for i := range r.Topics {
 			r.Topics[i].Topic = name(r.Topics[i].Topic, r.Topics[i].TopicID)

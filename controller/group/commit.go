@@ -6,6 +6,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"ottla/controller/consumer"
+	"ottla/controller/offsets"
 	"ottla/protocol"
 )
 
@@ -32,14 +33,14 @@ func (c *Coordinator) commitOffsets(d *decision, m *kmsg.OffsetCommitRequest) km
 			if c.checkMetadata(p) != protocol.None {
 				continue
 			}
-			o := committedOffset{
-				offset: protocol.Offset(p.Offset), epoch: protocol.LeaderEpoch(p.LeaderEpoch), topicID: topic.TopicID,
-				commitMs: d.nowMs(), expireMs: expireMs,
+			o := offsets.Offset{
+				Offset: protocol.Offset(p.Offset), Epoch: protocol.LeaderEpoch(p.LeaderEpoch), TopicID: topic.TopicID,
+				CommitMs: d.nowMs(), ExpireMs: expireMs,
 			}
 			if p.Metadata != nil {
-				o.metadata = *p.Metadata
+				o.Metadata = *p.Metadata
 			}
-			d.writeOffset(m.Group, topic.Topic, p.Partition, o)
+			d.records = append(d.records, offsets.Record(m.Group, topic.Topic, p.Partition, o))
 		}
 	}
 	if c.tooLarge(d.records) {
@@ -108,7 +109,11 @@ func (c *Coordinator) mayCommitClassic(d *decision, g *classicGroup, m *kmsg.Off
 }
 
 func (c *Coordinator) checkMetadata(p kmsg.OffsetCommitRequestTopicPartition) protocol.ErrorCode {
-	if p.Metadata != nil && utf16Length(*p.Metadata) > c.options.Settings.OffsetMetadataBytes {
+	return c.checkText(p.Metadata)
+}
+
+func (c *Coordinator) checkText(metadata *string) protocol.ErrorCode {
+	if metadata != nil && utf16Length(*metadata) > c.options.Settings.OffsetMetadataBytes {
 		return protocol.OffsetMetadataTooLarge
 	}
 	return protocol.None
@@ -162,8 +167,9 @@ func (c *Coordinator) deleteOffsets(d *decision, m *kmsg.OffsetDeleteRequest) km
 		}
 		for _, p := range topic.Partitions {
 			t.Partitions = append(t.Partitions, kmsg.OffsetDeleteResponseTopicPartition{Partition: p.Partition, ErrorCode: code(outcome)})
-			if _, found := c.offsets.get(m.Group, topic.Topic, p.Partition); found && outcome == protocol.None {
-				d.deleteOffset(m.Group, topic.Topic, p.Partition)
+			_, found := c.offsets.Get(m.Group, topic.Topic, p.Partition)
+			if outcome == protocol.None && (found || c.offsets.Open(m.Group, topic.Topic, p.Partition)) {
+				d.records = append(d.records, offsets.Tombstone(m.Group, topic.Topic, p.Partition))
 			}
 		}
 		response.Topics = append(response.Topics, t)

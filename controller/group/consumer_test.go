@@ -2,7 +2,6 @@ package group
 
 import (
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -139,11 +138,11 @@ func TestConsumerOffsetsExpire(t *testing.T) {
 		r.beat(consumerBeat("g", "m", 2))
 		r.advance(30 * time.Second)
 	}
-	if got := slices.Sorted(maps.Keys(r.c.offsets["g"])); !slices.Equal(got, []string{"t"}) {
+	if got := r.c.offsets.Topics("g"); !slices.Equal(got, []string{"t"}) {
 		t.Fatalf("after two hours there are offsets of %v", got)
 	}
 	r.advance(2 * time.Hour)
-	if r.c.lookup("g") != nil || len(r.c.offsets) != 0 || len(r.c.alarms) != 0 {
+	if r.c.lookup("g") != nil || len(r.c.offsets.Groups()) != 0 || len(r.c.alarms) != 0 {
 		t.Fatalf("%+v", r.c.groups)
 	}
 }

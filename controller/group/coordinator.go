@@ -10,6 +10,7 @@ import (
 	"ottla/controller/consumer"
 	"ottla/controller/machine"
 	"ottla/controller/metadata"
+	"ottla/controller/offsets"
 	"ottla/protocol"
 )
 
@@ -20,6 +21,7 @@ type Request struct {
 	Message    kmsg.Request
 	ClientID   string // of the request's header; "" if null
 	ClientHost string // as Java prints an InetAddress: "/127.0.0.1"
+	Guard      uint64 // of the verification of a producer's transaction; 0: none was needed
 	// MayDescribe tells which topics a regular expression may find for whoever
 	// sent a ConsumerGroupHeartbeat. It may be called as long as the next Tick;
 	// nil: all. Other messages have no use for it.
@@ -62,7 +64,7 @@ type Coordinator struct {
 
 	// Durable: changed by Apply alone (of a group, what is marked so).
 	groups  map[string]*group
-	offsets offsetStore
+	offsets *offsets.Store
 
 	// Volatile.
 	active    bool
@@ -76,7 +78,7 @@ type Coordinator struct {
 // New makes an empty coordinator of one partition.
 func New(options Options) *Coordinator {
 	return &Coordinator{
-		options: options, groups: map[string]*group{}, offsets: offsetStore{},
+		options: options, groups: map[string]*group{}, offsets: offsets.NewStore(),
 		alarms: map[alarmKey]*alarm{}, topics: consumer.NewTopics(),
 	}
 }
@@ -87,13 +89,13 @@ var _ machine.Machine = (*Coordinator)(nil)
 // restores to nothing and replays the log.
 func (c *Coordinator) Restore(end protocol.Offset, _ protocol.LeaderEpoch, timestampMs int64, records []machine.Record) error {
 	c.Resign()
-	c.groups, c.offsets = map[string]*group{}, offsetStore{}
-	return c.replay(end-1, 0, timestampMs, records)
+	c.groups, c.offsets = map[string]*group{}, offsets.NewStore()
+	return c.replay(end-1, 0, timestampMs, protocol.NoProducerID, records)
 }
 
 // Apply implements machine.Machine.
 func (c *Coordinator) Apply(base protocol.Offset, _ protocol.LeaderEpoch, timestampMs int64, records []machine.Record) error {
-	return c.replay(base, 1, timestampMs, records)
+	return c.replay(base, 1, timestampMs, protocol.NoProducerID, records)
 }
 
 // Committed implements machine.Machine: nothing here waits for it.
@@ -163,6 +165,8 @@ func (c *Coordinator) serve(d *decision, request Request) (kmsg.Response, error)
 		return c.leaveGroup(d, message), nil
 	case *kmsg.OffsetCommitRequest:
 		return c.commitOffsets(d, message), nil
+	case *kmsg.TxnOffsetCommitRequest:
+		return c.commitInTransaction(d, request, message), nil
 	case *kmsg.OffsetFetchRequest:
 		return c.fetchOffsets(message), nil
 	case *kmsg.OffsetDeleteRequest:

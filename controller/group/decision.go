@@ -11,13 +11,9 @@ import (
 	"ottla/protocol/schema"
 )
 
-// Versions of the values that Apache Kafka 4.4.0 writes, whatever the
-// metadata.version is.
-const (
-	offsetCommitVersion        = 4
-	offsetCommitExpiresVersion = 1 // the only one with a time of expiry
-	groupMetadataVersion       = 3
-)
+// groupMetadataVersion is that of the value that Apache Kafka 4.4.0 writes, whatever
+// the metadata.version is.
+const groupMetadataVersion = 3
 
 // decision gathers what one call of Handle or Tick decides.
 type decision struct {
@@ -25,6 +21,8 @@ type decision struct {
 	records []machine.Record
 	answers []machine.Respond
 	parked  machine.Token // the request that is being handled; 0: it is not parked
+
+	transaction *machine.Transaction // in which the records are written; nil: in none
 }
 
 // nowMs is the time as records have it.
@@ -82,7 +80,7 @@ func (d *decision) answer(w *waiting, response kmsg.Response) bool {
 // result puts everything into the form of the contract. A request that was
 // parked and answered in the same decision gets its answer as the reply.
 func (d *decision) result(reply kmsg.Response) machine.Result {
-	result := machine.Result{Records: d.records}
+	result := machine.Result{Records: d.records, Transaction: d.transaction}
 	switch at := slices.IndexFunc(d.answers, func(r machine.Respond) bool { return r.Token == d.parked }); {
 	case reply != nil:
 		result.Reply = reply

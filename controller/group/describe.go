@@ -7,6 +7,7 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kmsg"
 
+	"ottla/controller/offsets"
 	"ottla/protocol"
 )
 
@@ -94,7 +95,9 @@ func (c *Coordinator) deleteGroups(d *decision, m *kmsg.DeleteGroupsRequest) kms
 			outcome = g.mayDelete()
 		}
 		if outcome == protocol.None {
-			c.offsets.each(id, func(topic string, partition int32, _ committedOffset) { d.deleteOffset(id, topic, partition) })
+			c.offsets.EachAny(id, func(topic string, partition int32) {
+				d.records = append(d.records, offsets.Tombstone(id, topic, partition))
+			})
 			c.writeTombstones(d, c.lookup(id))
 		}
 		response.Groups = append(response.Groups, kmsg.DeleteGroupsResponseGroup{Group: id, ErrorCode: code(outcome)})

@@ -33,6 +33,7 @@
 //
 //	state                                                  made durable by
 //	committed offset, its leader epoch, metadata, times     OffsetCommit (a null value: deleted)
+//	an offset that is pending in a transaction              TxnOffsetCommit, until the marker
 //	a group that only commits (no protocol type)            its OffsetCommit records
 //	classic group: generation, protocol, leader,            GroupMetadata: when the leader's
 //	  members with subscription and assignment, when          SyncGroup ends a rebalance, when the
@@ -59,12 +60,17 @@
 // a deadline stands alone (deadlines.go), for the next one reads what Apply has
 // made of its records.
 //
+// # Transactions
+//
+// Offsets that a producer commits in its transaction (TxnOffsetCommit) are pending
+// until its marker comes: package offsets keeps them apart. Their result names the
+// transaction, and nothing changes before the log has taken the records, which the
+// shell then hands to ApplyTransactional, and the marker to ApplyMarker.
+//
 // # What has its place here and is not built
 //
 // Share and streams groups: a kind in group.go, cases in replayRecord and serve;
-// their records are passed over by replay and stay in the log. Offsets of open transactions: a second offsetStore by producer id
-// (offsets.go); TxnOffsetCommit is refused, and the shell must not Apply records
-// of transactional batches, for a machine.Record does not say whose they are.
+// their records are passed over by replay and stay in the log.
 //
 // # Invariants
 //

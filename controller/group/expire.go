@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"ottla/controller/offsets"
 	"ottla/protocol"
 )
 
@@ -22,22 +23,23 @@ func (c *Coordinator) expireOffsets(d *decision) {
 
 // expireOf deletes what expired of one group and tells whether nothing is left.
 func (c *Coordinator) expireOf(d *decision, g *group) (all bool) {
-	if len(c.offsets[g.id]) == 0 {
-		return true
+	topics, open := c.offsets.Topics(g.id), c.offsets.OpenOf(g.id)
+	if len(topics) == 0 {
+		return !open
 	}
 	base := g.expiryBase()
 	if base == nil {
 		return false
 	}
-	all = true
-	for _, topic := range slices.Sorted(maps.Keys(c.offsets[g.id])) {
+	all = !open
+	for _, topic := range topics {
 		if g.subscribed(topic) {
 			all = false
 			continue
 		}
-		c.offsets.eachOf(g.id, topic, func(partition int32, o committedOffset) {
-			if o.expired(d.nowMs(), base(o), c.options.Settings.OffsetsRetention) {
-				d.deleteOffset(g.id, topic, partition)
+		c.offsets.EachOf(g.id, topic, func(partition int32, o offsets.Offset) {
+			if expired(o, d.nowMs(), base(o), c.options.Settings.OffsetsRetention) && !c.offsets.Open(g.id, topic, partition) {
+				d.records = append(d.records, offsets.Tombstone(g.id, topic, partition))
 			} else {
 				all = false
 			}
@@ -49,14 +51,14 @@ func (c *Coordinator) expireOf(d *decision, g *group) (all bool) {
 // expiryBase gives the time from which on retention counts (KIP-211), or nil if
 // nothing expires now. That of a consumer group counts since the commit, for topics
 // that nobody subscribes to.
-func (g *group) expiryBase() func(committedOffset) int64 {
+func (g *group) expiryBase() func(offsets.Offset) int64 {
 	if g.consumer != nil {
 		return sinceCommit
 	}
 	return g.classic.expiryBase()
 }
 
-func sinceCommit(o committedOffset) int64 { return o.commitMs }
+func sinceCommit(o offsets.Offset) int64 { return o.CommitMs }
 
 // expiryBase is that of a classic group:
 //
@@ -65,12 +67,12 @@ func sinceCommit(o committedOffset) int64 { return o.commitMs }
 //   - A Stable group of consumers: since the commit, for topics that nobody
 //     subscribes to; which those are, the caller asks.
 //   - A group that rebalances keeps everything: its members may come back.
-func (g *classicGroup) expiryBase() func(committedOffset) int64 {
+func (g *classicGroup) expiryBase() func(offsets.Offset) int64 {
 	switch {
 	case g.protocolType == "":
 		return sinceCommit
 	case g.state == stateEmpty && g.stateMs >= 0:
-		return func(committedOffset) int64 { return g.stateMs }
+		return func(offsets.Offset) int64 { return g.stateMs }
 	case g.state == stateEmpty:
 		return sinceCommit
 	case g.state == stateStable && g.protocolType == consumerProtocol && g.topics != nil:
@@ -81,9 +83,9 @@ func (g *classicGroup) expiryBase() func(committedOffset) int64 {
 
 // expired tells whether an offset's time is over. A commit that asked for a
 // retention of its own has it, whatever the group does.
-func (o *committedOffset) expired(nowMs, sinceMs int64, retention time.Duration) bool {
-	if o.expireMs >= 0 {
-		return nowMs >= o.expireMs
+func expired(o offsets.Offset, nowMs, sinceMs int64, retention time.Duration) bool {
+	if o.ExpireMs >= 0 {
+		return nowMs >= o.ExpireMs
 	}
 	return nowMs-sinceMs >= retention.Milliseconds()
 }
@@ -91,12 +93,10 @@ func (o *committedOffset) expired(nowMs, sinceMs int64, retention time.Duration)
 // deleteTopics deletes the offsets of topics that are gone. An offset that was
 // committed for a later topic of the same name stays.
 func (c *Coordinator) deleteTopics(d *decision, topics []DeletedTopic) {
-	for _, group := range slices.Sorted(maps.Keys(c.offsets)) {
+	for _, group := range c.offsets.Groups() {
 		for _, topic := range topics {
-			c.offsets.eachOf(group, topic.Name, func(partition int32, o committedOffset) {
-				if o.topicID.IsZero() || o.topicID == topic.ID {
-					d.deleteOffset(group, topic.Name, partition)
-				}
+			c.offsets.EachOfTopic(group, topic.Name, topic.ID, func(partition int32) {
+				d.records = append(d.records, offsets.Tombstone(group, topic.Name, partition))
 			})
 		}
 	}

@@ -21,7 +21,7 @@ func (c *Coordinator) fetchOffsets(m *kmsg.OffsetFetchRequest) kmsg.Response {
 				continue
 			}
 		}
-		response.Groups = append(response.Groups, kmsg.OffsetFetchResponseGroup{Group: asked.Group, Topics: c.fetchGroup(asked.Group, asked.Topics)})
+		response.Groups = append(response.Groups, kmsg.OffsetFetchResponseGroup{Group: asked.Group, Topics: c.offsets.Fetch(asked.Group, asked.Topics, m.RequireStable)})
 	}
 	if m.Version >= fetchHasGroups {
 		return response
@@ -33,52 +33,14 @@ func (c *Coordinator) fetchOffsets(m *kmsg.OffsetFetchRequest) kmsg.Response {
 	if m.Topics != nil && topics == nil {
 		topics = []kmsg.OffsetFetchRequestGroupTopic{}
 	}
-	for _, t := range c.fetchGroup(m.Group, topics) {
+	for _, t := range c.offsets.Fetch(m.Group, topics, m.RequireStable) {
 		topic := kmsg.OffsetFetchResponseTopic{Topic: t.Topic}
 		for _, p := range t.Partitions {
 			topic.Partitions = append(topic.Partitions, kmsg.OffsetFetchResponseTopicPartition{
-				Partition: p.Partition, Offset: p.Offset, LeaderEpoch: p.LeaderEpoch, Metadata: p.Metadata,
+				Partition: p.Partition, Offset: p.Offset, LeaderEpoch: p.LeaderEpoch, Metadata: p.Metadata, ErrorCode: p.ErrorCode,
 			})
 		}
 		response.Topics = append(response.Topics, topic)
 	}
 	return response
-}
-
-// fetchGroup tells of one group; no topics at all means all.
-func (c *Coordinator) fetchGroup(group string, asked []kmsg.OffsetFetchRequestGroupTopic) []kmsg.OffsetFetchResponseGroupTopic {
-	var topics []kmsg.OffsetFetchResponseGroupTopic
-	if asked == nil {
-		c.offsets.each(group, func(topic string, partition int32, o committedOffset) {
-			if last := len(topics) - 1; last < 0 || topics[last].Topic != topic {
-				topics = append(topics, kmsg.OffsetFetchResponseGroupTopic{Topic: topic})
-			}
-			last := &topics[len(topics)-1]
-			last.Partitions = append(last.Partitions, fetched(partition, o))
-		})
-		return topics
-	}
-	for _, t := range asked {
-		topic := kmsg.OffsetFetchResponseGroupTopic{Topic: t.Topic, TopicID: t.TopicID}
-		for _, partition := range t.Partitions {
-			o, found := c.offsets.get(group, t.Topic, partition)
-			if !found || o.ofAnother(t.TopicID) {
-				o = committedOffset{offset: protocol.NoOffset, epoch: protocol.NoLeaderEpoch}
-			}
-			topic.Partitions = append(topic.Partitions, fetched(partition, o))
-		}
-		topics = append(topics, topic)
-	}
-	return topics
-}
-
-// ofAnother tells that an offset was committed for an earlier topic of the name.
-func (o *committedOffset) ofAnother(id protocol.TopicID) bool {
-	return !o.topicID.IsZero() && !id.IsZero() && o.topicID != id
-}
-
-func fetched(partition int32, o committedOffset) kmsg.OffsetFetchResponseGroupTopicPartition {
-	return kmsg.OffsetFetchResponseGroupTopicPartition{
-		Partition: partition, Offset: int64(o.offset), LeaderEpoch: int32(o.epoch), Metadata: &o.metadata,
-	}
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kmsg"
 
+	"ottla/controller/offsets"
 	"ottla/protocol"
 )
 
@@ -261,11 +262,11 @@ func (c *chaos) joined(one *client, r *kmsg.JoinGroupResponse) {
 // checkOffsets wants the committed offsets to be those that were taken last.
 func (c *chaos) checkOffsets() {
 	found := 0
-	for group := range c.c.offsets {
-		c.c.offsets.each(group, func(topic string, partition int32, o committedOffset) {
+	for _, group := range c.c.offsets.Groups() {
+		c.c.offsets.Each(group, func(topic string, partition int32, o offsets.Offset) {
 			found++
-			if want := c.commits[fmt.Sprintf("%s/%s/%d", group, topic, partition)]; int64(o.offset) != want {
-				c.t.Fatalf("%s %s-%d is %d, %d was committed", group, topic, partition, o.offset, want)
+			if want := c.commits[fmt.Sprintf("%s/%s/%d", group, topic, partition)]; int64(o.Offset) != want {
+				c.t.Fatalf("%s %s-%d is %d, %d was committed", group, topic, partition, o.Offset, want)
 			}
 		})
 	}

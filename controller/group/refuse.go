@@ -17,6 +17,8 @@ func Refuse(message kmsg.Request, reason protocol.ErrorCode) kmsg.Response {
 		return (&join{request: m}).refuse(m.MemberID, reason)
 	case *kmsg.OffsetCommitRequest:
 		return commitResponse(m, func(kmsg.OffsetCommitRequestTopicPartition) protocol.ErrorCode { return reason })
+	case *kmsg.TxnOffsetCommitRequest:
+		return txnCommitResponse(m, func(kmsg.TxnOffsetCommitRequestTopicPartition) protocol.ErrorCode { return reason })
 	case *kmsg.OffsetFetchRequest:
 		return refuseFetch(m, bad)
 	}

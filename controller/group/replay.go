@@ -6,16 +6,17 @@ import (
 
 	"ottla/controller/consumer"
 	"ottla/controller/machine"
+	"ottla/controller/offsets"
 	"ottla/protocol"
 	"ottla/protocol/schema"
 )
 
 // replay takes over records, the first of which has offset base. step is 1 where
 // each has an offset of its own, 0 in a snapshot.
-func (c *Coordinator) replay(base, step protocol.Offset, timestampMs int64, records []machine.Record) error {
+func (c *Coordinator) replay(base, step protocol.Offset, timestampMs int64, producer protocol.ProducerID, records []machine.Record) error {
 	for i, r := range records {
 		offset := base + step*protocol.Offset(i)
-		if err := c.replayRecord(offset, timestampMs, r); err != nil {
+		if err := c.replayRecord(offset, timestampMs, producer, r); err != nil {
 			return fmt.Errorf("group record at offset %d: %w", offset, err)
 		}
 	}
@@ -25,7 +26,7 @@ func (c *Coordinator) replay(base, step protocol.Offset, timestampMs int64, reco
 // replayRecord takes over one record. A key of an unknown type is passed over,
 // as Kafka does: it is left over from a newer version that was rolled back. An
 // unknown version of a known value is an error: something would be missing.
-func (c *Coordinator) replayRecord(offset protocol.Offset, timestampMs int64, r machine.Record) error {
+func (c *Coordinator) replayRecord(offset protocol.Offset, timestampMs int64, producer protocol.ProducerID, r machine.Record) error {
 	key, err := schema.DecodeKey(schema.GroupLog, r.Key)
 	var unknown *schema.UnknownRecordError
 	if errors.As(err, &unknown) {
@@ -42,10 +43,10 @@ func (c *Coordinator) replayRecord(offset protocol.Offset, timestampMs int64, r 
 	}
 	switch key := key.(type) {
 	case *schema.LegacyOffsetCommitKey:
-		c.replayOffset(offset, timestampMs, key.Group, key.Topic, key.Partition, modern(value))
+		c.replayOffset(offset, timestampMs, producer, &schema.OffsetCommitKey{Group: key.Group, Topic: key.Topic, Partition: key.Partition}, modern(value))
 	case *schema.OffsetCommitKey:
 		commit, _ := value.(*schema.OffsetCommitValue)
-		c.replayOffset(offset, timestampMs, key.Group, key.Topic, key.Partition, commit)
+		c.replayOffset(offset, timestampMs, producer, key, commit)
 	case *schema.GroupMetadataKey:
 		metadata, _ := value.(*schema.GroupMetadataValue)
 		c.replayGroup(timestampMs, key.Group, metadata)
@@ -72,15 +73,19 @@ func modern(value schema.Value) *schema.OffsetCommitValue {
 
 // replayOffset takes over a commit, or its deletion. A commit of a group that
 // nothing else is known of makes it: it has no members and no protocol.
-func (c *Coordinator) replayOffset(offset protocol.Offset, timestampMs int64, group, topic string, partition int32, commit *schema.OffsetCommitValue) {
-	if commit == nil {
-		c.offsets.remove(group, topic, partition)
+func (c *Coordinator) replayOffset(offset protocol.Offset, timestampMs int64, producer protocol.ProducerID, key *schema.OffsetCommitKey, commit *schema.OffsetCommitValue) {
+	switch {
+	case commit == nil:
+		c.offsets.Remove(key.Group, key.Topic, key.Partition)
+		return
+	case c.lookup(key.Group) == nil:
+		c.createClassic(key.Group, timestampMs)
+	}
+	if producer != protocol.NoProducerID {
+		c.offsets.Pend(producer, key.Group, key.Topic, key.Partition, offsets.Of(commit, offset))
 		return
 	}
-	if c.lookup(group) == nil {
-		c.createClassic(group, timestampMs)
-	}
-	c.offsets.put(group, topic, partition, offsetOf(commit, offset))
+	c.offsets.Put(key.Group, key.Topic, key.Partition, offsets.Of(commit, offset))
 }
 
 // replayGroup takes over what is durable of a classic group, or its deletion.

@@ -10,6 +10,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"ottla/controller/machine"
+	"ottla/controller/offsets"
 	"ottla/protocol"
 	"ottla/protocol/schema"
 )
@@ -40,7 +41,7 @@ func TestReplayOfEveryVersion(t *testing.T) {
 		c := New(Options{Settings: settings(), Random: func() uint64 { return 1 }})
 		d := &decision{now: began}
 		d.write(groupKey("g"), value, version)
-		d.write(offsetKey("g", "t", 3), commit, version)
+		d.write(&schema.OffsetCommitKey{Group: "g", Topic: "t", Partition: 3}, commit, version)
 		if version == 0 {
 			legacy := schema.NewLegacyOffsetCommitKey()
 			legacy.Group, legacy.Topic, legacy.Partition = "g", "t", 4
@@ -70,11 +71,11 @@ func TestReplayOfEveryVersion(t *testing.T) {
 			(loaded.instanceID != nil) != wantStatic || string(loaded.assignment) != "a" || !g.subscribed("t") || g.subscribed("u") {
 			t.Errorf("version %d: %+v %+v", version, g.membership, loaded)
 		}
-		want := committedOffset{offset: 42, epoch: wantEpoch, metadata: "note", commitMs: 99, expireMs: -1, record: 11}
-		if got, _ := c.offsets.get("g", "t", 3); got != want {
+		want := offsets.Offset{Offset: 42, Epoch: wantEpoch, Metadata: "note", CommitMs: 99, ExpireMs: -1, Record: 11}
+		if got, _ := c.offsets.Get("g", "t", 3); got != want {
 			t.Errorf("version %d: %+v, want %+v", version, got, want)
 		}
-		if got, found := c.offsets.get("g", "t", 4); found != (version == 0) || found && (got.offset != 41 || got.metadata != "old" || got.commitMs != 98) {
+		if got, found := c.offsets.Get("g", "t", 4); found != (version == 0) || found && (got.Offset != 41 || got.Metadata != "old" || got.CommitMs != 98) {
 			t.Errorf("version %d: %+v", version, got)
 		}
 	}
@@ -108,7 +109,7 @@ func TestReplayOfForeignRecords(t *testing.T) {
 // TestRefusedMessages: what is not served here is an error, which changes nothing.
 func TestRefusedMessages(t *testing.T) {
 	r := newRig(t, settings())
-	for _, request := range []any{nil, "x", Request{Message: kmsg.NewPtrTxnOffsetCommitRequest()}, Request{Message: kmsg.NewPtrMetadataRequest()}} {
+	for _, request := range []any{nil, "x", Request{Message: kmsg.NewPtrProduceRequest()}, Request{Message: kmsg.NewPtrMetadataRequest()}} {
 		if result, err := r.c.Handle(r.turn(), request); err == nil || result.Reply != nil {
 			t.Errorf("%T: %+v", request, result)
 		}
@@ -202,7 +203,7 @@ func FuzzReplay(f *testing.F) {
 	value := schema.NewGroupMetadataValue()
 	value.ProtocolType, value.Members = "consumer", []schema.GroupMetadataMemberMetadata{{MemberID: "m", GroupInstanceID: text("i"), Subscription: sub("t")}, {MemberID: "n"}}
 	d.write(groupKey("g"), value, 3)
-	d.writeOffset("g", "t", 1, committedOffset{offset: 4, expireMs: -1})
+	d.records = append(d.records, offsets.Record("g", "t", 1, offsets.Offset{Offset: 4, ExpireMs: -1}))
 	for _, r := range d.records {
 		f.Add(r.Key, r.Value)
 	}

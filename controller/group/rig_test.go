@@ -13,6 +13,7 @@ import (
 	"ottla/controller/consumer"
 	"ottla/controller/machine"
 	"ottla/controller/metadata"
+	"ottla/controller/offsets"
 	"ottla/protocol"
 )
 
@@ -25,7 +26,8 @@ type rig struct {
 	replica *Coordinator // only replays: its durable state must be the same
 	now     time.Time
 	log     []machine.Record
-	parked  map[machine.Token]int // token → number of the request
+	past    []func(*Coordinator) error // what the log has, to be taken again
+	parked  map[machine.Token]int      // token → number of the request
 	dropped map[machine.Token]bool
 	count   int // requests parked so far
 	random  func() uint64
@@ -87,12 +89,13 @@ func (r *rig) take(result machine.Result, err error, parking int) answers {
 	if err != nil {
 		r.t.Fatal(err)
 	}
-	base := protocol.Offset(len(r.log))
-	for _, c := range []*Coordinator{r.c, r.replica} {
-		if err := c.Apply(base, 1, r.now.UnixMilli(), result.Records); err != nil {
-			r.t.Fatal(err)
+	base, timestampMs := protocol.Offset(len(r.log)), r.now.UnixMilli()
+	r.replay(func(c *Coordinator) error {
+		if in := result.Transaction; in != nil {
+			return c.ApplyTransactional(base, 1, timestampMs, in.ProducerID, in.ProducerEpoch, result.Records)
 		}
-	}
+		return c.Apply(base, 1, timestampMs, result.Records)
+	})
 	r.log = append(r.log, result.Records...)
 	r.c.Committed(protocol.Offset(len(r.log)))
 	a := answers{records: result.Records}
@@ -155,6 +158,17 @@ func (r *rig) advance(d time.Duration) []answers {
 	return all
 }
 
+// replay has both machines take what the log has taken.
+func (r *rig) replay(take func(*Coordinator) error) {
+	r.t.Helper()
+	for _, c := range []*Coordinator{r.c, r.replica} {
+		if err := take(c); err != nil {
+			r.t.Fatal(err)
+		}
+	}
+	r.past = append(r.past, take)
+}
+
 // fail drops the coordinator's state and loads it again from the log, as a shell
 // does: whatever waits is answered by the shell. It tells what that was.
 func (r *rig) fail() []int {
@@ -167,8 +181,10 @@ func (r *rig) fail() []int {
 	if err := r.c.Restore(0, 0, 0, nil); err != nil {
 		r.t.Fatal(err)
 	}
-	if err := r.c.Apply(0, 1, r.now.UnixMilli(), r.log); err != nil {
-		r.t.Fatal(err)
+	for _, take := range r.past {
+		if err := take(r.c); err != nil {
+			r.t.Fatal(err)
+		}
 	}
 	r.generations = map[string]int32{} // those that nobody wrote are forgotten
 	r.activate()
@@ -191,9 +207,14 @@ func durable(c *Coordinator) string {
 		}
 		b.WriteString("\n")
 	}
-	for _, id := range slices.Sorted(maps.Keys(c.offsets)) {
-		c.offsets.each(id, func(topic string, partition int32, o committedOffset) {
+	for _, id := range c.offsets.Groups() {
+		c.offsets.Each(id, func(topic string, partition int32, o offsets.Offset) {
 			fmt.Fprintf(&b, "offset %q %s-%d %+v\n", id, topic, partition, o)
+		})
+		c.offsets.EachAny(id, func(topic string, partition int32) {
+			if c.offsets.Open(id, topic, partition) {
+				fmt.Fprintf(&b, "offset %q %s-%d pending\n", id, topic, partition)
+			}
 		})
 	}
 	return b.String()

@@ -88,6 +88,8 @@ func (s *story) showReply(reply kmsg.Response) string {
 		return s.showBeat(r)
 	case *kmsg.ConsumerGroupDescribeResponse:
 		return showConsumers(r)
+	case *kmsg.TxnOffsetCommitResponse:
+		return showTxnCommit(r)
 	case *kmsg.JoinGroupResponse:
 		return showJoin(r)
 	case *kmsg.SyncGroupResponse:

@@ -37,6 +37,8 @@ type story struct {
 	timeless bool              // times are not shown
 	hashes   map[int64]string
 	topics   map[string]protocol.TopicID // of the cluster that it runs on, if not topicIDOf
+
+	producers map[string]*txnProducer
 }
 
 // uuids are ids that a coordinator has made, as Java prints them; words are what
@@ -169,6 +171,9 @@ func (s *story) run() string {
 	case "record":
 		return s.replay()
 	}
+	if s.isTransactional() {
+		return s.show(s.transact())
+	}
 	return s.show(s.send(s.message(), s.arg("client", "c")))
 }
 
@@ -186,11 +191,14 @@ func (s *story) replay() string {
 			r.Value = b
 		}
 	}
+	base, timestampMs := protocol.Offset(len(s.log)), s.now.UnixMilli()
+	take := func(c *Coordinator) error { return c.Apply(base, 1, timestampMs, []machine.Record{r}) }
 	for _, c := range []*Coordinator{s.c, s.replica} {
-		if err := c.Apply(protocol.Offset(len(s.log)), 1, s.now.UnixMilli(), []machine.Record{r}); err != nil {
+		if err := take(c); err != nil {
 			return err.Error() + "\n"
 		}
 	}
+	s.past = append(s.past, take)
 	s.log = append(s.log, r)
 	return durable(s.c)
 }
@@ -288,6 +296,8 @@ func (s *story) offsetMessage(group string) kmsg.Request {
 	switch s.d.Cmd {
 	case "ch", "cd":
 		return s.consumerMessage(group)
+	case "txncommit":
+		return s.txnCommit(group)
 	case "commit":
 		m := kmsg.NewPtrOffsetCommitRequest()
 		m.Version = int16(s.number("v", 10))
@@ -301,7 +311,7 @@ func (s *story) offsetMessage(group string) kmsg.Request {
 		return m
 	case "fetch":
 		m := kmsg.NewPtrOffsetFetchRequest()
-		m.Version = int16(s.number("v", 10))
+		m.Version, m.RequireStable = int16(s.number("v", 10)), s.d.HasArg("stable")
 		if m.Version < fetchHasGroups {
 			m.Group = group
 			if s.d.HasArg("topic") {

@@ -4,6 +4,7 @@ import (
 	"maps"
 	"slices"
 
+	"ottla/controller/offsets"
 	"ottla/protocol"
 )
 
@@ -39,20 +40,14 @@ type SurveyedOffset struct {
 }
 
 func (c *Coordinator) survey(asked Survey) *Surveyed {
-	count := 0
-	for _, topics := range c.offsets {
-		for _, partitions := range topics {
-			count += len(partitions)
-		}
-	}
-	reply := &Surveyed{TooMany: count > asked.MaxOffsets}
+	reply := &Surveyed{TooMany: c.offsets.Count() > asked.MaxOffsets}
 	for _, id := range slices.Sorted(maps.Keys(c.groups)) {
 		surveyed := c.groups[id].survey()
 		if !reply.TooMany {
-			c.offsets.each(id, func(topic string, partition int32, o committedOffset) {
-				if o.offset >= 0 { // what clients take for none is none
+			c.offsets.Each(id, func(topic string, partition int32, o offsets.Offset) {
+				if o.Offset >= 0 { // what clients take for none is none
 					tp := protocol.TopicPartition{Topic: topic, Partition: partition}
-					surveyed.Offsets = append(surveyed.Offsets, SurveyedOffset{tp, o.offset})
+					surveyed.Offsets = append(surveyed.Offsets, SurveyedOffset{tp, o.Offset})
 				}
 			})
 		}

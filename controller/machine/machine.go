@@ -20,6 +20,20 @@ type Result struct {
 	// may append them as several units, and any prefix of them is a state that
 	// the machine can go on from.
 	Divisible bool
+	// Transaction, if not nil, says that Records are written in a producer's
+	// transaction. They are applied when the log has taken them (see
+	// shard.Transactional), so the machine must not have changed anything for them;
+	// if the log refuses the producer, its error is the answer. There are records,
+	// a reply and no effects.
+	Transaction *Transaction
+}
+
+// Transaction is a producer's, on the partition of the machine's log.
+type Transaction struct {
+	ProducerID    protocol.ProducerID
+	ProducerEpoch protocol.ProducerEpoch
+	Guard         uint64 // of the verification that went before (log.Guard); 0: none
+	Version       int8   // how the client works: 2, or less
 }
 
 // Token names a parked request within one machine.

@@ -42,7 +42,8 @@ var arrows = map[string][]string{
 	"controller/txn":      {"controller/machine", "controller/metadata", "controller/config", "protocol/schema"},
 	"controller/assign":   {"protocol"},
 	"controller/consumer": {"controller/machine", "controller/metadata", "controller/config", "controller/assign", "protocol/schema"},
-	"controller/group":    {"controller/machine", "controller/metadata", "controller/config", "controller/consumer", "protocol/schema", "controller/acl"},
+	"controller/offsets":  {"controller/machine", "protocol/schema"},
+	"controller/group":    {"controller/machine", "controller/metadata", "controller/config", "controller/consumer", "controller/offsets", "protocol/schema", "controller/acl"},
 	"controller/quorum":   {"controller/raft", "controller/machine", "controller/metadata", "storage/log", "protocol/client"},
 	"controller/shard":    {"controller/machine", "controller/metadata", "storage/replica", "protocol/client"},
 

@@ -20,7 +20,7 @@ var ticking = map[string]string{
 // channel, no I/O and no logger.
 var cores = []string{
 	"storage/producer", "storage/partition", "controller/raft", "controller/machine", "controller/cluster", "controller/acl",
-	"controller/group", "controller/consumer", "controller/assign", "controller/txn", "cmd/ottla/internal/session", "cmd/ottla/internal/quota", "protocol/sasl",
+	"controller/group", "controller/offsets", "controller/consumer", "controller/assign", "controller/txn", "cmd/ottla/internal/session", "cmd/ottla/internal/quota", "protocol/sasl",
 }
 
 var bannedInCores = []string{"sync", "sync/atomic", "os", "io", "io/fs", "net", "log", "log/slog", "context"}
