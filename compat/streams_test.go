@@ -463,7 +463,13 @@ func streamsStandby(t *appT) {
 	t.must(first.Kill(), "kill")
 	a.feed(300, 600)
 	a.counted(false)
+	before := two.Restored
 	two = a.state(t.apps, "standby-2")
+	for partition, r := range two.Restored {
+		if _, known := before[partition]; !known && r.Start == 0 {
+			t.Errorf("%s was restored from its beginning, of %d records; the standby should have had them", partition, r.End)
+		}
+	}
 	if len(two.Active) != 8 {
 		t.Errorf("the instance that is left has tasks %v", two.Active)
 	}
