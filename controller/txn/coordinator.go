@@ -120,7 +120,9 @@ func (c *Coordinator) serve(d *decision, request any) (any, error) {
 		return c.markersWritten(d, request)
 	case ProducerIDDrawn:
 		c.spare, c.drawing = request.ID, false
-		c.abortTimedOut(d)
+		if c.spare != protocol.NoProducerID { // else the next look asks again
+			c.abortTimedOut(d)
+		}
 		return Done{}, nil
 	case Describe:
 		return c.describe(request)

@@ -84,8 +84,9 @@ type MarkersWritten struct {
 	Partitions       []protocol.TopicPartition
 }
 
-// ProducerIDDrawn brings what an effect DrawProducerID asked for. It is an event:
-// the answer is Done, which nobody needs.
+// ProducerIDDrawn brings what an effect DrawProducerID asked for, or NoProducerID
+// if there was none to be had. It is an event: the answer is Done, which nobody
+// needs.
 type ProducerIDDrawn struct{ ID protocol.ProducerID }
 
 // Done is the answer to a request that has nothing more to tell.

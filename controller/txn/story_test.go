@@ -296,4 +296,3 @@ func (s *story) showDescribed(d Described) string {
 	}
 	return fmt.Sprintf("%s %s %s timeout %d %v%s\n", d.TransactionalID, d.State, s.showProducer(d.Producer), d.TimeoutMs, d.Partitions, started)
 }
-
