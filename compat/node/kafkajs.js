@@ -16,7 +16,7 @@ module.exports = load => {
   CompressionCodecs[CompressionTypes.ZSTD] = () => ({ compress: encoder => zstdCompress(encoder.buffer), decompress: zstdDecompress })
   const CODECS = { gzip: CompressionTypes.GZIP, snappy: CompressionTypes.Snappy, lz4: CompressionTypes.LZ4, zstd: CompressionTypes.ZSTD }
 
-  const retry = { initialRetryTime: 50, maxRetryTime: 300, retries: 200 }
+  const retry = { initialRetryTime: 50, maxRetryTime: 300, retries: 3000 }
   const kafka = args => new Kafka({ clientId: 'ottla-compat', brokers: [args.bootstrap], logLevel: logLevel.ERROR, retry })
 
   // errorName looks through what KafkaJS wraps around a broker's refusal.
@@ -31,8 +31,7 @@ module.exports = load => {
   async function withProducer({ args }, work) {
     const producer = kafka(args).producer({
       idempotent: args.idempotent ?? false, maxInFlightRequests: 5, createPartitioner: Partitioners.DefaultPartitioner,
-      retry: { ...retry, retries: args.idempotent ? Number.MAX_SAFE_INTEGER : retry.retries },
-    })
+          })
     await producer.connect()
     try {
       return await work(producer)
@@ -87,6 +86,9 @@ module.exports = load => {
     await consumer.subscribe({ topics: [args.topic], fromBeginning: args.reset !== 'latest' })
     await new Promise((resolve, reject) => {
       consumer.on(consumer.events.CRASH, ({ payload }) => payload.restart || reject(payload.error))
+      consumer.on(consumer.events.GROUP_JOIN, () => { // for the first time, and again when the server was away
+        for (const [partition, offset] of position) consumer.seek({ topic: args.topic, partition, offset: String(offset) })
+      })
       // What holds no records for the reader is processed as well, and moves its position.
       consumer.on(consumer.events.END_BATCH_PROCESS, ({ payload: { partition, lastOffset } }) => {
         if (position.has(partition)) position.set(partition, Math.max(position.get(partition), Number(lastOffset) + 1))
@@ -99,6 +101,7 @@ module.exports = load => {
           for (const m of messages) {
             if (args.count && records.length >= args.count) break
             records.push(received(partition, m))
+            position.set(partition, Number(m.offset) + 1)
             call.progress(records.length)
             if ((args.count || args.until_value) && done(encode(m.value))) {
               consumer.stop() // before it fetches again, which may take as long as max_wait_ms
@@ -107,7 +110,6 @@ module.exports = load => {
           }
         },
       }).catch(reject)
-      for (const [partition, offset] of position) consumer.seek({ topic: args.topic, partition, offset: String(offset) })
     }).finally(() => consumer.disconnect())
     return records
   }

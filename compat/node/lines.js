@@ -56,6 +56,7 @@ async function produceChunks(args, send, errorName) {
       const { offset = -1, timestamp = -1 } = await send(chunk) ?? {}
       acks.push(...chunk.map(({ partition }, i) => ack(partition, offset < 0 ? -1 : offset + i, timestamp)))
     } catch (error) {
+      console.error('not produced:', error)
       acks.push(...chunk.map(({ partition }) => ack(partition, -1, -1, errorName(error) || String(error))))
     }
   }

@@ -9,7 +9,7 @@ module.exports = load => {
   const { Admin, ConfigResourceTypes, Consumer, FetchIsolationLevels, Producer } = load('@platformatic/kafka')
 
   const settings = (args, more = {}) =>
-    ({ clientId: 'ottla-compat', bootstrapBrokers: [args.bootstrap], retries: 200, retryDelay: 100, metadataMaxAge: 1000, timeout: 30_000, ...more })
+    ({ clientId: 'ottla-compat', bootstrapBrokers: [args.bootstrap], retries: 3000, retryDelay: 100, metadataMaxAge: 1000, timeout: 30_000, ...more })
 
   // errorName looks through what the library wraps around a broker's refusal; the reasons that single records were refused for have
   // no name but UNKNOWN_SERVER_ERROR.

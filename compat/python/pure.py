@@ -1,5 +1,6 @@
 """kafka-python as a client of the suite."""
 
+import sys
 import threading
 
 import kafka
@@ -39,6 +40,8 @@ def producer(call):
     config = settings(args, linger_ms=args.get("linger_ms", 0), acks=acks if acks == "all" else int(acks), key_serializer=NullSerializer())
     config["compression_type"] = None if args.get("codec") in (None, "", "none") else args["codec"]
     config["enable_idempotence"] = args.get("idempotent", False)
+    if not config["enable_idempotence"]:
+        config["max_in_flight_requests_per_connection"] = 1  # what is sent again keeps its place
     if args.get("batch_bytes"):
         config["batch_size"] = args["batch_bytes"]
     if args.get("max_request_bytes"):
@@ -116,7 +119,7 @@ def consume(call):
             else:
                 client.seek(partition, offset)
         while until or len(records) < count or any(client.position(p) < end for p, end in ends.items()):
-            for batch in client.poll(1000, max_records=count - len(records) if count else None).values():
+            for batch in poll(client, 1000, count - len(records) if count else None).values():
                 records += [received(r) for r in batch]
                 call.progress(len(records))
                 if until and any(r.value == until for r in batch):
@@ -124,6 +127,15 @@ def consume(call):
     finally:
         client.close()
     return records
+
+
+def poll(client, timeout_ms, at_most):
+    """Reads what is there; that the server is away goes by itself, though the library tells it as an error at times."""
+    try:
+        return client.poll(timeout_ms, max_records=at_most)
+    except errors.KafkaConnectionError as e:
+        print("while the server is away:", repr(e), file=sys.stderr, flush=True)
+        return {}
 
 
 def received(r):
@@ -135,9 +147,11 @@ def read_in_group(args, member):
                       session_timeout_ms=member.session_ms, heartbeat_interval_ms=member.heartbeat_ms)
     client = kafka.KafkaConsumer(**config)
     try:
+        # A leader that learns of the topic only while it joins will join again, and loses its assignment when a poll ends meanwhile.
+        client.partitions_for_topic(member.topic)
         client.subscribe([member.topic])
         while member.room():
-            batches = client.poll(200, max_records=member.room())
+            batches = poll(client, 500, member.room())
             place(client, member, batches)
             member.take([received(r) for batch in batches.values() for r in batch])
             commit_due(client, member)
@@ -145,7 +159,7 @@ def read_in_group(args, member):
         for _ in range(20):
             if commit_due(client, member):
                 break
-            client.poll(0, max_records=1)  # lets it learn of its new generation, and brings nothing that is handed on
+            poll(client, 0, 1)  # lets it learn of its new generation, and brings nothing that is handed on
     finally:
         client.close()
 
