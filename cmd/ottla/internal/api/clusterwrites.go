@@ -33,7 +33,7 @@ func clusterWrite[R kmsg.Request](operation kmsg.ACLOperation, timeout func(req 
 var (
 	electLeaders                = clusterWrite(kmsg.ACLOperationAlter, func(req *kmsg.ElectLeadersRequest) int32 { return req.TimeoutMillis })
 	alterPartitionReassignments = clusterWrite(kmsg.ACLOperationAlter, func(req *kmsg.AlterPartitionAssignmentsRequest) int32 { return req.TimeoutMillis })
-	listPartitionReassignments  = clusterWrite(kmsg.ACLOperationDescribe, func(req *kmsg.ListPartitionReassignmentsRequest) int32 { return req.TimeoutMillis })
+	listPartitionReassignments  = clusterWrite[*kmsg.ListPartitionReassignmentsRequest](kmsg.ACLOperationDescribe, nil) // Kafka never looks at its timeout
 	unregisterBroker            = clusterWrite[*kmsg.UnregisterBrokerRequest](kmsg.ACLOperationAlter, nil)
 )
 

@@ -35,7 +35,7 @@ type Applier struct {
 	// Wake, if not nil, is called when NextDeadline has come nearer.
 	Wake func()
 
-	applied atomic.Int64 // offset of the last Image applied
+	applied atomic.Pointer[metadata.Image] // the last Image applied; nil before the first
 
 	applying  sync.Mutex // one Apply or Tick at a time
 	image     *metadata.Image
@@ -59,14 +59,22 @@ type roomless struct {
 // any order and returns when all are done.
 func NewApplier(nodeID protocol.NodeID, options *TopicOptions, replicas *replica.Manager, logs *store.Store, directories *DirectoryReports, sideBySide func(tasks []func()), logger *slog.Logger) *Applier {
 	a := &Applier{nodeID: nodeID, options: options, replicas: replicas, store: logs, directories: directories, sideBySide: sideBySide, logger: logger}
-	a.applied.Store(-1)
 	a.roomless.isNew = map[protocol.TopicPartition]bool{}
 	a.moveLimit = -1
 	return a
 }
 
 // Offset is that of the last Image applied, -1 before the first.
-func (a *Applier) Offset() protocol.Offset { return protocol.Offset(a.applied.Load()) }
+func (a *Applier) Offset() protocol.Offset {
+	if image := a.applied.Load(); image != nil {
+		return image.Provenance().Offset
+	}
+	return -1
+}
+
+// Image is the last Image applied, nil before the first. Whoever finds a partition
+// of this node in it finds its replica in place too: it is what clients are shown.
+func (a *Applier) Image() *metadata.Image { return a.applied.Load() }
 
 // First applies the Image that a start begins with: logs that the cluster does
 // not know any more are set aside, and every replica gets its role.
@@ -124,7 +132,7 @@ func (a *Applier) Apply(now time.Time, before, after *metadata.Image) {
 	for _, c := range a.coordinators {
 		c.topicsDeleted(now, changes.DeletedTopics)
 	}
-	a.applied.Store(int64(after.Provenance().Offset))
+	a.applied.Store(after)
 }
 
 // roles gives the replicas of changed partitions their roles, side by side: each

@@ -146,3 +146,22 @@ func (f *fixture) mustLead(topic string) {
 		f.t.Errorf("%s: %+v, %v", topic, is, err)
 	}
 }
+
+// TestShownWithItsReplicas sees to it that no client hears of a partition before its leader can take records.
+func TestShownWithItsReplicas(t *testing.T) {
+	f := newFixture(t)
+	asked := 0
+	f.applier.sideBySide = func(tasks []func()) {
+		asked++
+		if f.applier.Image().Topic("a") != nil {
+			t.Error("the topic is shown before its replicas are made")
+		}
+		for _, task := range tasks {
+			task()
+		}
+	}
+	f.make("a", 1)
+	if asked == 0 || f.applier.Image().Topic("a") == nil || f.applier.Offset() != f.offset {
+		t.Errorf("after %d rounds of tasks, offset %d of %d is applied, topic %v", asked, f.applier.Offset(), f.offset, f.applier.Image().Topic("a"))
+	}
+}

@@ -77,7 +77,7 @@ func (n *Node) apiNode() api.Node {
 	return api.Node{
 		ID: n.config.NodeID, ClusterID: n.store.ClusterID(), Config: n.config, Replicas: n.replicas, Groups: n.groups,
 		ControllerID: func() protocol.NodeID { return n.quorum.Status().Leader },
-		Image:        n.quorum.Image, KRaftVersion: func() int16 { return n.quorum.Status().KRaftVersion },
+		Image:        n.applier.Image, KRaftVersion: func() int16 { return n.quorum.Status().KRaftVersion },
 		Submit: n.Submit, Forward: n.options.Send, ProducerIDs: n.producerIDs, BrokerEpoch: n.lifecycle.Epoch,
 		Store: n.store, Quorum: n.quorum.Status, Level: n.options.Level,
 		Features: ServedFeatures, Random: n.options.Random, Logger: n.options.Logger,
