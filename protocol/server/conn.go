@@ -34,7 +34,7 @@ type Conn struct {
 
 	lastUse    atomic.Int64 // Unix nanoseconds of the last request or reply
 	readUntil  standing     // the reader's
-	writeUntil standing     // the writer's
+	writeUntil standing     // of whoever sends
 	readerWake chan struct{}
 	writerWake chan struct{}
 
@@ -43,6 +43,8 @@ type Conn struct {
 	outstanding     int
 	queuedBytes     int64
 	held            *Request // reading waits for its reply
+	handling        *Request // it is with the handler; if it is answered meanwhile, the reader sends the reply
+	writing         bool     // the reader or the writer sends a batch of replies
 	mutedUntil      time.Time
 	finished        bool // the reader has ended; the writer closes after the last reply
 	dead            bool // the writer has ended
@@ -173,6 +175,7 @@ func (c *Conn) handOver(req *Request) {
 	if frame != nil {
 		frame.Release()
 	}
+	c.replyNow()
 }
 
 // finish is called once, when reading has ended: replies that are due are still

@@ -10,7 +10,9 @@
 // listener's memory budget, and calls Handler.Handle; it goes on with the next
 // frame as soon as Handle returns, whether the reply is there or not. The writer
 // sends what stands ready at the head of the queue. Between them is that queue:
-// one Request an entry, at most Options.MaxOutstanding of them.
+// one Request an entry, at most Options.MaxOutstanding of them. A small reply that
+// is there when Handle returns is sent by the reader itself (replyNow); one of the
+// two sends at a time.
 //
 // The handler's duties: each Request gets exactly one of Reply, ReplyFetch,
 // ReplyNothing and CloseConnection, from any goroutine, now or later. Body (and

@@ -113,7 +113,7 @@ func (l *Local) Take() ([]byte, error) {
 	if batch == nil {
 		return nil, nil
 	}
-	err := l.conn.writeBatch(batch)
+	_, err := l.conn.writeBatch(batch)
 	written := l.socket.written
 	l.socket.written = nil
 	if err != nil {

@@ -101,6 +101,7 @@ func (c *Conn) enqueue(r *Request) {
 	}
 	c.tail = r
 	c.outstanding++
+	c.handling = r
 }
 
 // done makes the reply ready and wakes whom it concerns.
@@ -125,7 +126,7 @@ func (r *Request) done() {
 	if wakeReader {
 		c.held = nil
 	}
-	wakeWriter := c.head == r
+	wakeWriter := c.head == r && c.handling != r
 	dead := c.dead
 	c.mu.Unlock()
 	if dead {

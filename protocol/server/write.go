@@ -26,34 +26,91 @@ func (c *Conn) writeLoop() {
 				return
 			}
 		}
-		if err := c.writeBatch(batch); err != nil {
-			c.server.options.Logger.Debug("connection closed", "listener", c.listener.Name, "peer", c.socket.RemoteAddr(), "connection", c.id, "reason", err)
-			c.fail(err)
+		if _, sent := c.send(batch); !sent {
 			return
 		}
-		c.touch()
 		signal(c.readerWake)
 	}
 }
 
+// send sends what takeReady gave. more tells that further replies have become
+// ready; sent is false if the connection has failed.
+func (c *Conn) send(batch *Request) (more, sent bool) {
+	more, err := c.writeBatch(batch)
+	if err != nil {
+		c.server.options.Logger.Debug("connection closed", "listener", c.listener.Name, "peer", c.socket.RemoteAddr(), "connection", c.id, "reason", err)
+		c.fail(err)
+		return more, false
+	}
+	c.touch()
+	return more, true
+}
+
+// replyNow is what the reader does when the handler is done with a request: what
+// stands ready it sends itself, if that is little and it goes to a socket, as waking
+// the writer would cost more than the write.
+func (c *Conn) replyNow() {
+	c.mu.Lock()
+	c.handling = nil
+	if c.head == nil || !c.head.ready || c.writing {
+		c.mu.Unlock()
+		return // whoever makes it ready, or sends, sees to it
+	}
+	if c.raw == nil || !c.littleReady() {
+		c.mu.Unlock()
+		signal(c.writerWake)
+		return
+	}
+	batch := c.cutReady()
+	c.mu.Unlock()
+	if more, _ := c.send(batch); more {
+		signal(c.writerWake)
+	}
+}
+
+// littleReady tells that the replies that stand ready fit the buffer in which they
+// are put together; mu is held.
+func (c *Conn) littleReady() bool {
+	total := int64(0)
+	for r := c.head; r != nil && r.ready; r = r.next {
+		total += r.size
+		for i := range r.chunks {
+			if region := r.chunks[i].Region; region != nil && region.Source != nil {
+				total += region.Length
+			}
+		}
+	}
+	return total <= copiedRegionBytes
+}
+
 // takeReady takes the replies that stand ready at the head of the queue, linked
-// by next. over is true if there are none and none will come.
+// by next, and with them the turn to send, which writeBatch gives back. over is true
+// if there are none and none will come.
 func (c *Conn) takeReady() (batch *Request, over bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	var end *Request
-	for r := c.head; r != nil && r.ready; r = r.next {
-		end = r
+	if c.writing {
+		return nil, false // the reader will wake us if there is more
 	}
-	if end == nil {
+	if c.head == nil || !c.head.ready {
 		return nil, c.finished && c.head == nil
 	}
-	batch = c.head
+	return c.cutReady(), false
+}
+
+// cutReady is takeReady where there is something to take; mu is held.
+func (c *Conn) cutReady() *Request {
+	end := c.head
+	for end.next != nil && end.next.ready {
+		end = end.next
+	}
+	batch := c.head
 	c.head, end.next = end.next, nil
 	if c.head == nil {
 		c.tail = nil
 	}
-	return batch, false
+	c.writing = true
+	return batch
 }
 
 // abandon is the writer's end: no reply will be sent any more, so those that
@@ -93,11 +150,11 @@ type writer struct {
 
 var writeBuffers = sync.Pool{New: func() any { return new([writeBufferBytes]byte) }}
 
-// writeBatch sends the replies of a batch and settles them.
-func (c *Conn) writeBatch(batch *Request) error {
+// writeBatch sends the replies of a batch and settles them. more tells that others
+// have become ready.
+func (c *Conn) writeBatch(batch *Request) (more bool, err error) {
 	buffer := writeBuffers.Get().(*[writeBufferBytes]byte) //nolint:forcetypeassert // only these are put
 	w := writer{conn: c, buffer: buffer[:0]}
-	var err error
 	var count int
 	var size int64
 	for r := batch; r != nil; {
@@ -118,8 +175,10 @@ func (c *Conn) writeBatch(batch *Request) error {
 	c.mu.Lock()
 	c.outstanding -= count
 	c.queuedBytes -= size
+	c.writing = false
+	more = c.head != nil && c.head.ready
 	c.mu.Unlock()
-	return err
+	return more, err
 }
 
 // reply sends or buffers one reply.
