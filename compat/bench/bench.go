@@ -7,6 +7,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kmsg"
@@ -20,6 +21,9 @@ type bench struct {
 	settings
 	servers []*server
 	lines   []*line
+	begin   time.Time
+
+	matching int // lines that were asked for
 }
 
 // line is one kind of load. Its rounds are alternated between the servers.
@@ -131,10 +135,10 @@ func (b *bench) all(ctx context.Context) error {
 			s.Close()
 		}
 	}()
-	for _, l := range allLines(b.settings) {
-		if !b.only.MatchString(l.name) {
-			continue
-		}
+	b.begin = time.Now()
+	lines := slices.DeleteFunc(allLines(b.settings), func(l *line) bool { return !b.only.MatchString(l.name) })
+	b.matching = len(lines)
+	for _, l := range lines {
 		b.lines = append(b.lines, l)
 		l.results = map[harness.Kind][]figures{}
 		if err := b.line(ctx, l); err != nil {
@@ -166,6 +170,10 @@ func (b *bench) line(ctx context.Context, l *line) error {
 		first = 1
 	}
 	for n := first; n <= b.rounds; n++ {
+		if n > 1 && b.late() {
+			harness.Progress("%s: time is short, no further rounds", l.name)
+			break
+		}
 		for i := range servers {
 			s := servers[(i+n)%len(servers)] // who comes first alternates too
 			got, err := l.round(ctx, s)
@@ -180,6 +188,14 @@ func (b *bench) line(ctx context.Context, l *line) error {
 		}
 	}
 	return nil
+}
+
+// quickLimit is what all lines together should take with -quick.
+const quickLimit = 7 * time.Minute
+
+// late tells, with -quick, that the lines so far have taken more than their share of the time.
+func (b *bench) late() bool {
+	return b.quick && time.Since(b.begin) > quickLimit*time.Duration(len(b.lines))/time.Duration(b.matching)
 }
 
 // errNotServed says that a server does not have what a line measures.

@@ -79,9 +79,12 @@ func (b *bench) report() string {
 	var out strings.Builder
 	var behind []string
 	peak := 0.0
-	fmt.Fprintf(&out, "%-44s %-14s %10s %10s %7s\n", "median of "+fmt.Sprint(b.rounds)+" rounds", "", "Ottla", "Kafka", "ratio")
+	fmt.Fprintf(&out, "%-44s %-14s %10s %10s %7s\n", "median of "+fmt.Sprint(b.rounds)+" rounds (or as many)", "", "Ottla", "Kafka", "ratio")
 	for _, l := range b.lines {
 		name := l.name
+		if n := len(l.results[b.targets[0]]); l.left == "" && n != b.rounds {
+			name += fmt.Sprintf(" (%d)", n)
+		}
 		if l.left != "" {
 			fmt.Fprintf(&out, "%-44s %s\n", name, l.left)
 			continue
