@@ -89,7 +89,9 @@ func (c *Coordinator) setAlarm(d *decision, group string, a consumer.Alarm, mayD
 		known.expire = func(d *decision) { c.ring(d, key, known) }
 		c.alarms[key] = known
 	}
-	known.set, known.mayDescribe = a, mayDescribe
+	if known.set = a; a.Kind == consumer.Regex {
+		known.mayDescribe = mayDescribe // it holds on to a request, so nothing else keeps it
+	}
 	c.deadlines.set(&known.deadline, d.now.Add(milliseconds(a.AfterMs)))
 }
 

@@ -189,7 +189,7 @@ func (c *Coordinator) serve(d *decision, request Request) (kmsg.Response, error)
 // Tick implements machine.Machine: it serves the deadlines that are due. One that
 // stands alone ends the Tick, and a Tick that has decided something ends before it.
 func (c *Coordinator) Tick(turn machine.Turn) (machine.Result, error) {
-	d := &decision{now: turn.Now}
+	d, divisible := &decision{now: turn.Now}, true
 	c.look()
 	for range maxExpiries {
 		if c.deadlines.nextAlone() && (len(d.records) > 0 || len(d.answers) > 0) {
@@ -201,11 +201,12 @@ func (c *Coordinator) Tick(turn machine.Turn) (machine.Result, error) {
 		}
 		t.expire(d)
 		if t.alone {
+			divisible = t == &c.cleanup // what removes a member stands or falls together
 			break
 		}
 	}
 	result := d.result(nil)
-	result.Divisible = true
+	result.Divisible = divisible
 	return result, nil
 }
 

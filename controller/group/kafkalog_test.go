@@ -84,7 +84,7 @@ func TestKafkasLog(t *testing.T) {
 }
 
 // load applies the batches of a log, and gives their records.
-func load(t *testing.T, c *Coordinator, log []byte) (all []machine.Record) {
+func load(t testing.TB, c *Coordinator, log []byte) (all []machine.Record) {
 	t.Helper()
 	for len(log) > 0 {
 		batch, rest, err := record.Next(log)

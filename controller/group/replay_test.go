@@ -3,6 +3,7 @@ package group
 import (
 	"errors"
 	"fmt"
+	"os"
 	"runtime"
 	"testing"
 	"time"
@@ -204,6 +205,11 @@ func FuzzReplay(f *testing.F) {
 	value.ProtocolType, value.Members = "consumer", []schema.GroupMetadataMemberMetadata{{MemberID: "m", GroupInstanceID: text("i"), Subscription: sub("t")}, {MemberID: "n"}}
 	d.write(groupKey("g"), value, 3)
 	d.records = append(d.records, offsets.Record("g", "t", 1, offsets.Offset{Offset: 4, ExpireMs: -1}))
+	log, err := os.ReadFile("testdata/log-4.4.0/consumer_offsets.log")
+	if err != nil {
+		f.Fatal(err)
+	}
+	d.records = append(d.records, load(f, New(Options{Settings: settings()}), log)...)
 	for _, r := range d.records {
 		f.Add(r.Key, r.Value)
 	}
@@ -217,6 +223,11 @@ func FuzzReplay(f *testing.F) {
 			t.Fatal(err)
 		}
 		for id, g := range c.groups {
+			if g.consumer != nil {
+				apply(t, c, turn, Request{Message: consumerBeat(id, "m1", 0, "t")})
+				apply(t, c, turn, Request{Message: consumerBeat(id, "m1", -1)})
+				break
+			}
 			if g.classic.written != nil {
 				for _, m := range g.classic.written.Members {
 					join := joinOf(id, m.MemberID, 9)
