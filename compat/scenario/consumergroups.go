@@ -36,6 +36,7 @@ var ConsumerRestarts = []string{"consumer-sigterm", "consumer-sigkill"}
 // consumerCannot tells, by client and row, why a client cannot express it.
 var consumerCannot = map[string]map[string]string{
 	Franz: {"consumer-static": "its farewell names no instance, is refused, and its session has to end first (kgo 1.22.3, leave848)"},
+	Java:  {"consumer-death": "a member that is not static says farewell whatever CloseOptions say, and cannot die alone in its JVM"},
 }
 
 // PartakesInConsumerGroups says whether a client takes part in a row.
