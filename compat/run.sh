@@ -3,6 +3,7 @@
 #
 #   run.sh install     what the suite needs (install.sh)
 #   run.sh clients     clients x scenarios
+#   run.sh suites      the tests that franz-go and kafka-go ship, whole; suites/exceptions.txt lists those that may not pass
 #   run.sh consumers   clients x scenarios of the group protocol consumer (KIP-848)
 #   run.sh tools       Apache Kafka's command-line tools
 #   run.sh applications   Kafka Streams, a Kafka Connect worker, spring-kafka
@@ -15,8 +16,8 @@
 #   run.sh lag         the metrics of consumer lag beside ConsumerGroupCommand
 #   run.sh diff        raw requests, every field of the answers compared with the record of Apache Kafka
 #   run.sh control     clients, consumers, tools, applications and diff against Apache Kafka 4.4.0, recorded under testdata/control/
-#   run.sh control-sample   a few cells against Apache Kafka again, compared with what is recorded (for CI)
-#   run.sh all         install, clients, tools, applications, diff, dumpcheck, crash
+#   run.sh control-sample   a few cells against Apache Kafka again, compared with what is recorded; and RESULTS.md is in step (for CI)
+#   run.sh all         install, clients, suites, tools, applications, diff, dumpcheck, crash
 #
 # OTTLA_COMPAT_TARGET=kafka runs a part against Apache Kafka instead of bin/ottla. OTTLA_COMPAT_RUN narrows the tests to a
 # go test -run pattern below the part's test (clients: all/kcat/codec-gzip). Results go to compat/results/ (ignored by git).
@@ -58,6 +59,10 @@ case "${1:-}" in
     results "$here/results"
     run_tests TestClients 15m
     ;;
+  suites)
+    "$here/install.sh"
+    run_tests TestSuites 15m
+    ;;
   consumers)
     "$here/install.sh"
     results "$here/results"
@@ -75,7 +80,7 @@ case "${1:-}" in
     ;;
   dumpcheck)
     "$here/install.sh"
-    run_tests "Test(Dump|Adopt|LogDirs)" 10m
+    run_tests "Test(Dump|Adopt|LogDirs|TransactionLog)" 10m
     ;;
   diff)
     "$here/install.sh"
@@ -115,9 +120,10 @@ case "${1:-}" in
     "$here/install.sh"
     export OTTLA_COMPAT_TARGET=kafka
     run_tests TestControlSample 5m
+    go test -tags compat -count=1 ./compat/table
     ;;
   all)
-    for part in clients consumers tools applications diff dumpcheck crash; do "$here/run.sh" "$part"; done
+    for part in clients suites consumers tools applications diff dumpcheck crash; do "$here/run.sh" "$part"; done
     ;;
   *)
     sed -n '2,/^set/{/^#/s/^# \{0,1\}//p}' "$0" >&2
