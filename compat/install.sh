@@ -6,7 +6,7 @@
 #   kafkajs, @platformatic/kafka, Node.js 22             npm, by compat/node/package-lock.json, into the cache
 #   sarama, kafka-go, rdkafka                            Go's module proxy and crates.io, by compat/sarama/go.sum, compat/kafkago/go.sum and
 #                                                        compat/rust/Cargo.lock; built into the cache with Go and cargo
-#   the modules of franz-go and kafka-go, whole          Go's module proxy, by compat/suites/*.mod, copied into the cache with their tests
+#   the modules of franz-go and kafka-go, whole          Go's module proxy, by compat/suites/modules/go.sum and kafka-go.sum
 #   the Java driver of the suite                         compiled from compat/java/ into the cache
 #   Kafka Streams, file connectors, spring-kafka         Maven Central, by compat/java/applications/pom.xml; programs compiled
 #
@@ -157,6 +157,20 @@ install_go_driver() {
   echo "$sum" >"$cache/$1.stamp"
 }
 
+# install_suites brings the modules whose own tests are run, and what they need, into Go's module cache.
+install_suites() {
+  local sum dir
+  sum=$(checksum "$here"/suites/modules/go.* "$here"/suites/*.mod "$here"/suites/*.sum)
+  stamped suites "$sum" && return 0
+  say "franz-go and kafka-go with their tests, from Go's module proxy"
+  (cd "$here/suites/modules" && go mod download)
+  dir=$(cd "$here/suites/modules" && go list -m -f '{{.Dir}}' github.com/twmb/franz-go)
+  (cd "$dir" && go list -deps -test ./pkg/kgo >/dev/null)
+  dir=$(cd "$here/suites/modules" && go list -m -f '{{.Dir}}' github.com/segmentio/kafka-go)
+  (cd "$dir" && go list -modfile="$here/suites/kafka-go.mod" -deps -test ./... >/dev/null)
+  echo "$sum" >"$cache/suites.stamp"
+}
+
 # install_rust builds compat/rust, which links Debian's librdkafka.
 install_rust() {
   local sum
@@ -183,6 +197,7 @@ if [ "${1:-}" != --java-only ]; then
   install_go_driver sarama
   install_go_driver kafkago
   install_rust
+  install_suites
 fi
 install_jars
 install_driver

@@ -38,7 +38,8 @@ func (c *client) writer(o suite.ProduceOptions, transport *kafka.Transport) (*ka
 	w := &kafka.Writer{
 		Addr: kafka.TCP(c.addr), Topic: o.Topic, Transport: transport, Balancer: kafka.BalancerFunc(toPlace), Compression: codec,
 		RequiredAcks: kafka.RequireAll, AllowAutoTopicCreation: true,
-		MaxAttempts: 50, BatchSize: 10_000, BatchTimeout: max(time.Duration(o.LingerMs), 1) * time.Millisecond, BatchBytes: int64(max(o.BatchBytes, o.MaxRequestBytes)),
+		MaxAttempts: 100, ReadTimeout: time.Minute, WriteTimeout: time.Minute, BatchSize: 10_000,
+		BatchTimeout: max(time.Duration(o.LingerMs), 1) * time.Millisecond, BatchBytes: int64(max(o.BatchBytes, o.MaxRequestBytes)),
 	}
 	switch o.Acks {
 	case "0":

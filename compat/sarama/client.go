@@ -28,7 +28,7 @@ func settings() *sarama.Config {
 	s.Producer.Partitioner = sarama.NewManualPartitioner
 	s.Producer.Return.Successes = true
 	s.Producer.Return.Errors = true
-	s.Producer.Retry.Max = 50 // of 100 ms: the partitions of a new topic may need some time on a busy machine
+	s.Producer.Retry.Max = 600 // of 100 ms: the partitions of a new topic may need some time on a busy machine
 	s.Consumer.Return.Errors = true
 	s.Consumer.Retry.Backoff = 100 * time.Millisecond
 	s.Consumer.Offsets.AutoCommit.Enable = false
