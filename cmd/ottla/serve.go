@@ -4,6 +4,7 @@ import (
 	"log/slog"
 	"os"
 	"os/signal"
+	"runtime"
 	"strings"
 	"syscall"
 
@@ -44,7 +45,7 @@ func serve(cmd *cobra.Command, path string, overrides []string) error {
 	if err != nil {
 		return err
 	}
-	layBallast()
+	defer runtime.KeepAlive(ballast())
 	return node.Run(ctx, settings, logger, level)
 }
 
