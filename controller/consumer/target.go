@@ -53,8 +53,8 @@ func (g *Group) dropRegex(regex string, counts map[string]subscribers) {
 }
 
 // preferred is the assignor that most members want once updated has taken member's
-// place. Of equal votes the name that sorts first wins; in Kafka it is a hash
-// table's order.
+// place. Of equal votes "uniform" wins, as it does in Kafka's hash table: the name
+// that sorts last.
 func (g *Group) preferred(t *Turn, member, updated *Member) string {
 	counts := g.assignors
 	if !equal(member.Assignor, updated.Assignor) {
@@ -68,7 +68,7 @@ func (g *Group) preferred(t *Turn, member, updated *Member) string {
 	}
 	best := ""
 	for _, name := range slices.Sorted(maps.Keys(counts)) {
-		if best == "" || counts[name] > counts[best] {
+		if best == "" || counts[name] >= counts[best] {
 			best = name
 		}
 	}
