@@ -284,7 +284,7 @@ func TestShippedFile(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(report.Unknown) != 0 || len(report.Ignored) != 4 || len(report.Warnings) != 0 {
+	if len(report.Unknown) != 0 || len(report.Ignored) != 2 || len(report.Warnings) != 0 {
 		t.Errorf("it reports %+v", report)
 	}
 	want := []Listener{{"PLAINTEXT", Plaintext, "localhost", 9092}}

@@ -409,47 +409,47 @@ var coordinatorRows = []Row{
 	},
 	{
 		Name: "transaction.max.timeout.ms", Type: Int, Default: "900000", Allowed: atLeast(1),
-		Support: Harmless,
+		Support: Acted,
 		Doc:     "The longest transaction timeout a producer may ask for.",
 	},
 	{
 		Name: "transactional.id.expiration.ms", Type: Int, Default: "604800000", Allowed: atLeast(1),
-		Support: Harmless,
+		Support: Acted,
 		Doc:     "How long a transactional id is remembered after its last transaction.",
 	},
 	{
 		Name: "transaction.state.log.replication.factor", Type: Short, Default: "3", Allowed: atLeast(1),
-		Support: Harmless,
+		Support: Acted,
 		Doc:     "How many replicas the topic of transactions gets.",
 	},
 	{
 		Name: "transaction.state.log.num.partitions", Type: Int, Default: "50", Allowed: atLeast(1),
-		Support: Harmless,
+		Support: Acted,
 		Doc:     "How many partitions the topic of transactions gets; it must not change afterwards.",
 	},
 	{
 		Name: "transaction.state.log.min.isr", Type: Int, Default: "2", Allowed: atLeast(1),
-		Support: Harmless,
+		Support: Acted,
 		Doc:     "How many replicas of the topic of transactions must have a record.",
 	},
 	{
 		Name: "transaction.state.log.segment.bytes", Type: Int, Default: "104857600", Allowed: atLeast(1),
-		Support: Harmless,
+		Support: Acted,
 		Doc:     "The segment size of the topic of transactions.",
 	},
 	{
 		Name: "transaction.state.log.load.buffer.size", Type: Int, Default: "5242880", Allowed: atLeast(1),
-		Support: Harmless,
+		Support: Acted,
 		Doc:     "How many bytes at once are read when transactions are loaded.",
 	},
 	{
 		Name: "transaction.abort.timed.out.transaction.cleanup.interval.ms", Type: Int, Default: "10000", Allowed: atLeast(1),
-		Support: Harmless,
+		Support: Acted,
 		Doc:     "How often transactions that took too long are looked for and aborted.",
 	},
 	{
 		Name: "transaction.remove.expired.transaction.cleanup.interval.ms", Type: Int, Default: "3600000", Allowed: atLeast(1),
-		Support: Harmless,
+		Support: Acted,
 		Doc:     "How often forgotten transactional ids are looked for.",
 	},
 	{
@@ -464,12 +464,12 @@ var coordinatorRows = []Row{
 	},
 	{
 		Name: "add.partitions.to.txn.retry.backoff.ms", Type: Int, Default: "20", Allowed: atLeast(1),
-		Support: Harmless,
+		Support: Acted,
 		Doc:     "The pause before a failed check of a transaction is tried again.",
 	},
 	{
 		Name: "add.partitions.to.txn.retry.backoff.max.ms", Type: Int, Default: "100", Allowed: atLeast(0),
-		Support: Harmless,
+		Support: Acted,
 		Doc:     "The longest time such checks are tried again.",
 	},
 	{

@@ -19,9 +19,10 @@ func (s *shard) decide() {
 }
 
 // mayDecide tells whether the records of another decision would have a place: at
-// most one batch is on its way, and one is being filled.
+// most one batch is on its way, and one is being filled. While one of a transaction
+// is on its way there is no other.
 func (s *shard) mayDecide() bool {
-	return s.full.size() == 0 && (s.inFlight == nil || s.open == nil || s.open.builder.SizeBytes() < s.batchLimit())
+	return s.barrier == nil && s.full.size() == 0 && (s.inFlight == nil || s.open == nil || s.open.builder.SizeBytes() < s.batchLimit())
 }
 
 // crowded tells that too much waits for the high watermark.
@@ -56,6 +57,10 @@ func (s *shard) decideNext() bool {
 // handle has the machine decide one request. event is the request again if it
 // is an event, which has no reply.
 func (s *shard) handle(now time.Time, request any, done func(reply any, err error), event any) {
+	if marker, ok := request.(Marker); ok {
+		s.mark(now, marker, done)
+		return
+	}
 	result, err := s.machine.Handle(machine.Turn{Now: now, Next: s.next}, request)
 	if err == nil {
 		s.carry(now, result, done, event)
@@ -71,6 +76,10 @@ func (s *shard) handle(now time.Time, request any, done func(reply any, err erro
 // carry carries a result out: the records into the state and a batch, the reply
 // and the effects into waiting.
 func (s *shard) carry(now time.Time, result machine.Result, done func(reply any, err error), event any) {
+	if result.Transaction != nil {
+		s.transact(now, result, done)
+		return
+	}
 	if err := s.write(now, result); err != nil {
 		// The machine may believe already what it decided, so it is loaded anew.
 		if done != nil {

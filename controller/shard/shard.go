@@ -74,6 +74,7 @@ type shard struct {
 	open        *batch          // takes more records
 	full        fifo[*batch]    // wait for their turn
 	inFlight    *batch          // on its way into the log; of this life, or of an earlier one
+	barrier     *batch          // of a transaction, on its way or next to go: nothing is decided before the log has answered
 	failures    int             // loads and writes that failed, since the last write that did not
 	watching    bool            // a fetch waits for the high watermark
 	cancelWatch func()
@@ -219,6 +220,7 @@ func (s *shard) leave(err error) {
 	}
 	s.failHeld(err, noBatch, err)
 	s.failParked(err)
+	s.failBarrier(err)
 	s.open, s.full = nil, fifo[*batch]{}
 	s.replay = replay{}
 }

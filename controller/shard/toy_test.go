@@ -24,6 +24,12 @@ type (
 	alarm  struct{ after time.Duration }
 	add    struct{ key string } // counts the key up: what comes after rests on what came before
 	refuse struct{}
+	within struct { // the same as put, in a producer's transaction
+		id         protocol.ProducerID
+		epoch      protocol.ProducerEpoch
+		guard      uint64
+		key, value string
+	}
 )
 
 // toy is a machine: a map of strings, with the offset and time of each.
@@ -129,6 +135,11 @@ func (t *toy) Handle(turn machine.Turn, request any) (machine.Result, error) {
 		value := strconv.Itoa(n + 1)
 		return machine.Result{
 			Records: []machine.Record{{Key: []byte(r.key), Value: []byte(value)}}, Reply: n + 1, Effects: t.respond(r.key, value),
+		}, nil
+	case within:
+		return machine.Result{
+			Records: []machine.Record{{Key: []byte(r.key), Value: []byte(r.value)}}, Reply: turn.Next,
+			Transaction: &machine.Transaction{ProducerID: r.id, ProducerEpoch: r.epoch, Guard: r.guard, Version: 2},
 		}, nil
 	case remove:
 		return machine.Result{Records: []machine.Record{{Key: []byte(r.key)}}, Reply: turn.Next}, nil

@@ -26,6 +26,7 @@ type batch struct {
 	builder     *record.Builder
 	now         time.Time // the latest of the decisions
 	timestampMs int64     // of the first
+	alone       *alone    // not nil: a batch of a transaction, which has no builder
 }
 
 // batchLimit is how many bytes a batch may have before compression.
@@ -104,10 +105,15 @@ func (s *shard) issue() {
 	}
 	s.inFlight = b
 	life, epoch := s.life, s.epoch
-	s.manager.options.Replicas.Append(b.now, replica.AppendRequest{
-		Partition: s.tp, Records: b.builder.Build(s.manager.options.Pool), Origin: log.OriginCoordinator,
-		LeaderEpoch: &epoch, RequiredAcks: replica.AcksLeader, AllowZstd: true,
-	}, func(result replica.AppendResult) {
+	request := replica.AppendRequest{
+		Partition: s.tp, Origin: log.OriginCoordinator, LeaderEpoch: &epoch, RequiredAcks: replica.AcksLeader, AllowZstd: true,
+	}
+	if b.alone != nil {
+		request = b.alone.request(s.tp, epoch)
+	} else {
+		request.Records = b.builder.Build(s.manager.options.Pool)
+	}
+	s.manager.options.Replicas.Append(b.now, request, func(result replica.AppendResult) {
 		s.post(event{run: func() { s.appended(life, b, result) }})
 	})
 }
@@ -122,6 +128,9 @@ func (s *shard) appended(life uint64, b *batch, result replica.AppendResult) {
 		return
 	}
 	err := result.Err
+	if b.alone != nil && err != nil && s.refused(b, err) {
+		return
+	}
 	if err == nil && result.BaseOffset != b.base {
 		err = protocol.Errorf(protocol.NotCoordinator, "the records are at offset %d of %s, not at %d: somebody else wrote to it",
 			result.BaseOffset, s.tp, b.base)
@@ -132,6 +141,9 @@ func (s *shard) appended(life uint64, b *batch, result replica.AppendResult) {
 	}
 	s.failures = 0
 	s.written = b.end
+	if b.alone != nil {
+		s.taken(b)
+	}
 	s.advance()
 }
 

@@ -22,7 +22,7 @@ import (
 //   - Who has not the epoch of now is not taken.
 //   - Once all is quiet, no transaction is open on any partition.
 func TestRandom(t *testing.T) {
-	seeds := 400
+	seeds := 200
 	if testing.Short() {
 		seeds = 40
 	}

@@ -71,7 +71,7 @@ func (c *call) autoCreate(names []string) {
 // use, and a burden later.
 func (c *call) newTopic(name string) (topic kmsg.CreateTopicsRequestTopic, creatable bool) {
 	switch {
-	case name == protocol.ConsumerOffsetsTopic && c.Groups != nil:
+	case name == protocol.ConsumerOffsetsTopic && c.Groups != nil, name == protocol.TransactionStateTopic && c.Transactions != nil:
 		return broker.InternalTopic(c.Config, name), true
 	case protocol.IsInternalTopic(name), name == protocol.ClusterMetadataTopic:
 		return topic, false

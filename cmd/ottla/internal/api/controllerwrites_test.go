@@ -162,6 +162,14 @@ func fillTopics(req kmsg.Request) {
 		req.Topics = []kmsg.ListOffsetsRequestTopic{{Topic: name, Partitions: []kmsg.ListOffsetsRequestTopicPartition{{}}}}
 	case *kmsg.DeleteRecordsRequest:
 		req.Topics = []kmsg.DeleteRecordsRequestTopic{{Topic: name, Partitions: []kmsg.DeleteRecordsRequestTopicPartition{{}}}}
+	case *kmsg.AddPartitionsToTxnRequest:
+		req.Topics = []kmsg.AddPartitionsToTxnRequestTopic{{Topic: name, Partitions: make([]int32, 1)}}
+	case *kmsg.TxnOffsetCommitRequest:
+		req.Topics = []kmsg.TxnOffsetCommitRequestTopic{{Topic: name, Partitions: make([]kmsg.TxnOffsetCommitRequestTopicPartition, 1)}}
+	case *kmsg.DescribeTransactionsRequest:
+		req.TransactionalIDs = []string{name}
+	case *kmsg.WriteTxnMarkersRequest:
+		req.Markers = []kmsg.WriteTxnMarkersRequestMarker{{Topics: []kmsg.WriteTxnMarkersRequestMarkerTopic{{Topic: name, Partitions: make([]int32, 1)}}}}
 	case *kmsg.OffsetForLeaderEpochRequest:
 		req.Topics = []kmsg.OffsetForLeaderEpochRequestTopic{{Topic: name, Partitions: []kmsg.OffsetForLeaderEpochRequestTopicPartition{{}}}}
 	}

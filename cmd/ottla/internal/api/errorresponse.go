@@ -64,6 +64,8 @@ func errorResponse(req kmsg.Request, err error) kmsg.Response {
 	case *kmsg.OffsetFetchResponse, *kmsg.FindCoordinatorResponse, *kmsg.DescribeGroupsResponse, *kmsg.DeleteGroupsResponse,
 		*kmsg.ConsumerGroupDescribeResponse:
 		failGroups(resp, req, code)
+	case *kmsg.AddPartitionsToTxnResponse, *kmsg.TxnOffsetCommitResponse, *kmsg.DescribeTransactionsResponse, *kmsg.WriteTxnMarkersResponse:
+		failTransactions(resp, req, code)
 	default:
 		failAtTop(resp, code, message)
 	}

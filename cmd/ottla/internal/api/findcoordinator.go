@@ -19,10 +19,10 @@ const (
 	findsShareFrom = 6 // and the first that knows share groups (KIP-932)
 )
 
-// findCoordinator tells which broker coordinates a group. The first who asks has
-// __consumer_offsets created; until it is there the answer is
-// COORDINATOR_NOT_AVAILABLE. Transactions and share groups are not coordinated
-// yet; they are answered like a kind of coordinator that nobody knows.
+// findCoordinator tells which broker coordinates a group or a transactional id. The
+// first who asks has the coordinators' topic created; until it is there the answer
+// is COORDINATOR_NOT_AVAILABLE. Share groups are not coordinated yet; they are
+// answered like a kind of coordinator that nobody knows.
 func findCoordinator(c *call, req *kmsg.FindCoordinatorRequest) {
 	resp := kmsg.NewPtrFindCoordinatorResponse()
 	if c.version < findsManyFrom {
@@ -55,6 +55,8 @@ func (c *call) coordinatorOf(kind int8, key string) kmsg.FindCoordinatorResponse
 		found.ErrorCode = int16(protocol.InvalidRequest)
 	case kind == shareCoordinator && !c.mayCluster(kmsg.ACLOperationClusterAction):
 		found.ErrorCode, found.ErrorMessage = int16(protocol.ClusterAuthorizationFailed), sentenceOf(protocol.ClusterAuthorizationFailed.Err())
+	case kind == transactionCoordinator && c.Transactions != nil:
+		c.placeCoordinator(&found, protocol.TransactionStateTopic, func() int32 { return c.TransactionPartition(key) })
 	case kind == transactionCoordinator: // fatal for a producer, and soon so; COORDINATOR_NOT_AVAILABLE would keep it trying
 		found.ErrorCode, found.ErrorMessage = int16(protocol.InvalidRequest), kmsg.StringPtr("This broker does not coordinate transactions.")
 	case kind != groupCoordinator:
@@ -62,28 +64,33 @@ func (c *call) coordinatorOf(kind int8, key string) kmsg.FindCoordinatorResponse
 	case !c.mayGroup(kmsg.ACLOperationDescribe, key):
 		found.ErrorCode = int16(protocol.GroupAuthorizationFailed)
 	default:
-		at := c.coordinatorOfGroup(key)
-		if at == nil {
-			found.ErrorCode = int16(protocol.CoordinatorNotAvailable)
-			break
-		}
-		found.NodeID, found.Host, found.Port = int32(at.ID), at.Host, at.Port
+		c.placeCoordinator(&found, protocol.ConsumerOffsetsTopic, func() int32 { return c.groupPartition(key) })
 	}
 	return found
 }
 
-// coordinatorOfGroup gives where the leader of a group's partition listens for
-// those who came in on this listener; nil if there is none, or no topic yet.
-func (c *call) coordinatorOfGroup(id string) *wire.NodeEndpoint {
+// placeCoordinator fills in where the leader of the partition that holds a key
+// listens for those who came in on this listener.
+func (c *call) placeCoordinator(found *kmsg.FindCoordinatorResponseCoordinator, topic string, partition func() int32) {
+	at := c.coordinatorAt(topic, partition)
+	if at == nil {
+		found.ErrorCode = int16(protocol.CoordinatorNotAvailable)
+		return
+	}
+	found.NodeID, found.Host, found.Port = int32(at.ID), at.Host, at.Port
+}
+
+// coordinatorAt is nil if the partition has no leader, or there is no topic yet.
+func (c *call) coordinatorAt(name string, partition func() int32) *wire.NodeEndpoint {
 	image := c.Image()
-	topic := image.Topic(protocol.ConsumerOffsetsTopic)
+	topic := image.Topic(name)
 	if topic == nil {
-		c.autoCreate([]string{protocol.ConsumerOffsetsTopic})
+		c.autoCreate([]string{name})
 		return nil
 	}
-	partition := topic.Partition(c.groupPartition(id))
-	if partition == nil {
+	is := topic.Partition(partition())
+	if is == nil {
 		return nil
 	}
-	return c.endpoint(image, partition.Leader)
+	return c.endpoint(image, is.Leader)
 }

@@ -80,6 +80,7 @@ func TestFindCoordinatorCreatesOnce(t *testing.T) {
 func TestFindCoordinator(t *testing.T) {
 	f := newFixture(t)
 	f.coordinate()
+	f.coordinateTransactions()
 	p := f.connect()
 	versions(t, protocol.FindCoordinator, func(t *testing.T, version int16) {
 		for _, id := range []string{"g", ""} {
@@ -91,7 +92,11 @@ func TestFindCoordinator(t *testing.T) {
 		if version == 0 {
 			return // knows groups only
 		}
-		for _, kind := range []int8{9, -1, transactionCoordinator, shareCoordinator} {
+		code, at := found(request[*kmsg.FindCoordinatorResponse](p, coordinator(version, transactionCoordinator, "tx"), version))
+		if code != protocol.None || at.NodeID != 1 || at.Host != "external-1" {
+			t.Errorf("of transactions: %v, %+v", code, at)
+		}
+		for _, kind := range []int8{9, -1, shareCoordinator} {
 			code, none := found(request[*kmsg.FindCoordinatorResponse](p, coordinator(version, kind, "k"), version))
 			if code != protocol.InvalidRequest || none.NodeID != -1 {
 				t.Errorf("kind %d: %v, %+v", kind, code, none)
@@ -198,7 +203,8 @@ func TestMetadataCreatesTheOffsetsTopic(t *testing.T) {
 		t.Fatalf("asked %d times", len(f.asked))
 	}
 	created := f.asked[0].(*kmsg.CreateTopicsRequest).Topics
-	if len(created) != 1 || created[0].Topic != protocol.ConsumerOffsetsTopic || created[0].NumPartitions != 50 || len(created[0].Configs) != 3 {
+	if len(created) != 2 || created[0].Topic != protocol.ConsumerOffsetsTopic || created[0].NumPartitions != 50 || len(created[0].Configs) != 3 ||
+		created[1].Topic != protocol.TransactionStateTopic || created[1].NumPartitions != 50 || len(created[1].Configs) != 5 {
 		t.Errorf("created %+v", created)
 	}
 }

@@ -44,10 +44,12 @@ type fixture struct {
 	store    *store.Store
 	replicas *replica.Manager
 	groups   *shard.Manager
-	applier  *broker.Applier
-	handler  *Handler
-	server   *server.Server
-	handled  chan *server.Request // each request for which Handle has returned
+
+	transactions transactionFixture
+	applier      *broker.Applier
+	handler      *Handler
+	server       *server.Server
+	handled      chan *server.Request // each request for which Handle has returned
 
 	mu     sync.Mutex
 	image  *metadata.Image
@@ -79,6 +81,7 @@ func newFixture(t testing.TB, change ...func(*Node)) *fixture {
 	f.openStore(settings, logger)
 	node := Node{
 		ID: 1, ClusterID: fixtureClusterID, Config: settings, Replicas: f.replicas, Groups: f.groups, Image: f.metadata,
+		Transactions: f.transactions.shards, TransactionPartition: f.transactions.spread.PartitionFor, Additions: f.transactions.additions,
 		KRaftVersion: func() int16 { return 1 },
 		Submit:       func(_ time.Time, req kmsg.Request, done func(kmsg.Response, error)) { done(f.ask(req)) },
 		Forward:      func(req kmsg.Request, done func(kmsg.Response, error)) { done(f.ask(req)) },
@@ -126,6 +129,7 @@ func (f *fixture) openStore(settings *config.BrokerConfig, logger *slog.Logger) 
 			return group.New(group.Options{Settings: group.SettingsOf(f.handler.node.Config), Random: f.random(4), Image: f.metadata})
 		},
 	})
+	f.openTransactions(settings, logger)
 	none := func(kmsg.Request, func(kmsg.Response, error)) {}
 	reports := broker.NewDirectoryReports(1, func() protocol.BrokerEpoch { return 1 }, none, func() {})
 	f.applier = broker.NewApplier(1, options, f.replicas, f.store, reports, func(tasks []func()) {
@@ -133,6 +137,7 @@ func (f *fixture) openStore(settings *config.BrokerConfig, logger *slog.Logger) 
 			task()
 		}
 	}, logger)
+	f.applier.Coordinate(&broker.Coordinators{Topic: protocol.TransactionStateTopic, Shards: f.transactions.shards})
 	f.applier.Coordinate(&broker.Coordinators{
 		Topic: protocol.ConsumerOffsetsTopic, Shards: f.groups,
 		TopicsDeleted: func(topics []*metadata.Topic) any {
@@ -150,6 +155,7 @@ func (f *fixture) close() {
 	cancel() // whoever still waits is cut
 	_ = f.server.Close(ended)
 	f.groups.Close(f.now())
+	f.transactions.close()
 	_ = f.replicas.Close(f.now())
 	_ = f.store.Close(f.now(), false, -1)
 }

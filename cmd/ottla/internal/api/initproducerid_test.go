@@ -51,7 +51,7 @@ func TestInitProducerIDRefuses(t *testing.T) {
 		{"an id without epoch", func(r *kmsg.InitProducerIDRequest) { r.ProducerID = 5 }, protocol.InvalidRequest},
 		{"an epoch without id", func(r *kmsg.InitProducerIDRequest) { r.ProducerEpoch = 5 }, protocol.InvalidRequest},
 		{"an empty transactional id", func(r *kmsg.InitProducerIDRequest) { r.TransactionalID = ptr("") }, protocol.InvalidRequest},
-		{"a transactional id", func(r *kmsg.InitProducerIDRequest) { r.TransactionalID = ptr("tx") }, protocol.UnsupportedVersion},
+		{"a transactional id without coordinator", func(r *kmsg.InitProducerIDRequest) { r.TransactionalID = ptr("tx") }, protocol.NotCoordinator},
 		{"a forbidden one", func(r *kmsg.InitProducerIDRequest) { r.TransactionalID = ptr("forbidden") }, protocol.TransactionalIDAuthorizationFailed},
 	} {
 		req := kmsg.NewPtrInitProducerIDRequest()

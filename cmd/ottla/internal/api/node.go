@@ -30,6 +30,12 @@ type Node struct {
 	// Groups are the coordinators of groups; nil: none, and their APIs are not
 	// advertised.
 	Groups *shard.Manager
+	// Transactions are the coordinators of transactions; nil: none, and their APIs
+	// are not advertised. TransactionPartition tells which of them has an id.
+	Transactions         *shard.Manager
+	TransactionPartition func(transactionalID string) int32
+	// Additions asks them about what producers write to.
+	Additions *broker.Additions
 	// Image is the metadata of the moment; never nil once a listener is open.
 	Image func() *metadata.Image
 	// Store is all logs of the node; nil as Replicas.

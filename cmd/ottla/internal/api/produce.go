@@ -2,13 +2,13 @@ package api
 
 import (
 	"fmt"
-	"slices"
 	"sync/atomic"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"ottla/controller/metadata"
+	"ottla/controller/txn"
 	"ottla/protocol"
 	"ottla/protocol/compress"
 	"ottla/protocol/record"
@@ -26,10 +26,18 @@ const zstdFrom = 7
 // the request's frame, which is held until the replica has them in its log.
 func produce(c *call, req *kmsg.ProduceRequest) {
 	p := &producing{call: c, acks: req.Acks, slots: c.produceSlots(req)}
-	if p.isTransactional() && !c.mayTransact(req.TransactionID) {
+	switch transactional := p.isTransactional(); {
+	case transactional && !c.mayTransact(req.TransactionID):
 		p.refuse(protocol.TransactionalIDAuthorizationFailed.Err())
-		return
+	case transactional && c.Transactions != nil:
+		p.transact(req)
+	default:
+		p.appendAll(req)
 	}
+}
+
+// appendAll gives every batch that was not refused to its replica.
+func (p *producing) appendAll(req *kmsg.ProduceRequest) {
 	p.left.Store(int32(len(p.slots)) + 1) // one for this function
 	for i := range p.slots {
 		slot := &p.slots[i]
@@ -37,8 +45,8 @@ func produce(c *call, req *kmsg.ProduceRequest) {
 			p.finish()
 			continue
 		}
-		if accepted := c.append(req, slot, p); !accepted {
-			c.request.HoldReading()
+		if accepted := p.append(req, slot, p); !accepted && !p.held {
+			p.request.HoldReading()
 		}
 	}
 	p.finish()
@@ -50,6 +58,7 @@ type producing struct {
 	acks  int16
 	slots []produceSlot
 	left  atomic.Int32
+	held  bool // the connection is not read until the answer
 }
 
 // produceSlot is one partition's place in the response.
@@ -59,6 +68,7 @@ type produceSlot struct {
 	records   []byte
 	batch     record.Batch // nil if records are not one batch: malformed
 	malformed error
+	guard     log.Guard // of the verification of its transaction
 	result    replica.AppendResult
 }
 
@@ -66,6 +76,10 @@ type produceSlot struct {
 func (c *call) append(req *kmsg.ProduceRequest, slot *produceSlot, p *producing) (accepted bool) {
 	frame := c.request.Frame
 	frame.Retain()
+	version := int8(0)
+	if c.version >= produceAddsFrom && slot.transactional() {
+		version = int8(txn.Version2)
+	}
 	return c.Replicas.Append(c.now, replica.AppendRequest{
 		Partition:    slot.partition,
 		TopicID:      slot.topicID,
@@ -74,7 +88,8 @@ func (c *call) append(req *kmsg.ProduceRequest, slot *produceSlot, p *producing)
 		RequiredAcks: req.Acks,
 		Timeout:      time.Duration(req.TimeoutMillis) * time.Millisecond,
 		AllowZstd:    c.version >= zstdFrom,
-		Release:      frame.Release,
+		Guard:        slot.guard, TransactionVersion: version,
+		Release: frame.Release,
 	}, func(result replica.AppendResult) {
 		slot.result = result
 		c.guard(p.finish)
@@ -132,8 +147,8 @@ func (c *call) checkProduce(image *metadata.Image, slot *produceSlot, writable b
 		return protocol.InvalidRequiredAcks.Err()
 	case protocol.IsInternalTopic(topic) && c.clientID() != adminClientID:
 		return protocol.InvalidTopicException.Err()
-	case slot.batch.IsTransactional():
-		// Transactions are not served yet. This is what Apache Kafka's transaction
+	case slot.batch.IsTransactional() && c.Transactions == nil:
+		// This node has no coordinators. This is what Apache Kafka's transaction
 		// coordinator says of a transactional id that never got a producer id.
 		return protocol.InvalidProducerIDMapping.Err()
 	}
@@ -146,11 +161,6 @@ func notAppended(err error) replica.AppendResult {
 	return replica.AppendResult{
 		Err: err, BaseOffset: protocol.NoOffset, LastOffset: protocol.NoOffset, LogStartOffset: protocol.NoOffset, LogAppendTimeMs: record.NoTimestamp,
 	}
-}
-
-// isTransactional tells whether any batch has the transactional bit.
-func (p *producing) isTransactional() bool {
-	return slices.ContainsFunc(p.slots, func(s produceSlot) bool { return s.malformed == nil && s.batch.IsTransactional() })
 }
 
 // mayTransact tells whether the requester may write in the name of a transactional

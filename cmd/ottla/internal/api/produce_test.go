@@ -286,7 +286,7 @@ func TestProduceToInternalTopics(t *testing.T) {
 	expectCode(t, "__cluster_metadata", produceOne(f, f.connect(), 9, 1, protocol.ClusterMetadataTopic, batchOf("a")).ErrorCode, protocol.UnknownTopicOrPartition)
 }
 
-// BEHAVIOUR 58b, and what becomes of transactions before they are served.
+// BEHAVIOUR 58b, and a transactional id that never got a producer id.
 func TestProduceTransactional(t *testing.T) {
 	transactional := record.PlainOptions()
 	transactional.ProducerID, transactional.ProducerEpoch, transactional.BaseSequence, transactional.Transactional = 7, 0, 0, true
@@ -294,6 +294,7 @@ func TestProduceTransactional(t *testing.T) {
 		authorizer := deny("forbidden")
 		f := newFixture(t, func(n *Node) { n.Authorize = authorizer })
 		f.topic("orders", topicSpec{partitions: 2})
+		f.coordinateTransactions()
 		p := f.connect()
 		req := produceTo(f, version, 1, "orders", buildBatch(transactional, "a"), batchOf("b"))
 		for _, test := range []struct {

@@ -16,6 +16,7 @@ type API struct {
 	MaxVersion int16
 	Scope      protocol.Scope // the listeners that serve it
 	groups     bool           // it needs the coordinators of groups
+	txns       bool           // it needs the coordinators of transactions
 	serve      func(c *call, req kmsg.Request)
 }
 
@@ -42,6 +43,11 @@ var registry = []API{
 	row(protocol.DeleteRecords, deleteRecords),
 	row(protocol.InitProducerId, initProducerID),
 	row(protocol.OffsetForLeaderEpoch, offsetForLeaderEpoch),
+	row(protocol.AddPartitionsToTxn, addPartitionsToTxn).ofTransactions(),
+	row(protocol.AddOffsetsToTxn, addOffsetsToTxn).ofTransactions().ofGroups(),
+	row(protocol.EndTxn, endTxn).ofTransactions(),
+	row(protocol.WriteTxnMarkers, writeTxnMarkers).ofTransactions(),
+	row(protocol.TxnOffsetCommit, commitOffsetsInTxn).ofTransactions().ofGroups(),
 	row(protocol.DescribeAcls, describeACLs),
 	row(protocol.DescribeConfigs, describeConfigs),
 	row(protocol.AlterConfigs, alterConfigs),
@@ -64,6 +70,8 @@ var registry = []API{
 	row(protocol.BrokerRegistration, clusterAction[*kmsg.BrokerRegistrationRequest]),
 	row(protocol.BrokerHeartbeat, clusterAction[*kmsg.BrokerHeartbeatRequest]),
 	row(protocol.UnregisterBroker, unregisterBroker),
+	row(protocol.DescribeTransactions, describeTransactions).ofTransactions(),
+	row(protocol.ListTransactions, listTransactions).ofTransactions(),
 	row(protocol.AllocateProducerIds, clusterAction[*kmsg.AllocateProducerIDsRequest]),
 	row(protocol.ConsumerGroupHeartbeat, consumerGroupHeartbeat).ofGroups(),
 	row(protocol.ConsumerGroupDescribe, consumerGroupDescribe).ofGroups(),
@@ -95,9 +103,18 @@ func (a API) ofGroups() API {
 	return a
 }
 
+// ofTransactions marks a row that a node without coordinators of transactions does
+// not have.
+func (a API) ofTransactions() API {
+	a.txns = true
+	return a
+}
+
 // tableOf gives the rows that a node has.
 func tableOf(node *Node) []API {
-	return slices.DeleteFunc(Registry(), func(a API) bool { return a.groups && node.Groups == nil })
+	return slices.DeleteFunc(Registry(), func(a API) bool {
+		return a.groups && node.Groups == nil || a.txns && node.Transactions == nil
+	})
 }
 
 // advertised is the row as ApiVersions tells it. Produce is told from version 0 on

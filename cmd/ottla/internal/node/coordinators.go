@@ -10,6 +10,8 @@ import (
 	"ottla/protocol/compress"
 )
 
+var _ shard.Transactional = (*group.Coordinator)(nil)
+
 // Groups runs the coordinators of groups on this node.
 func (n *Node) Groups() *shard.Manager { return n.groups }
 

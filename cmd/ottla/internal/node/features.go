@@ -23,6 +23,8 @@ var ServedFeatures = map[string]cluster.Range{
 	metadata.MetadataVersionFeature: {Min: oldestServed, Max: int16(metadata.MaxMetadataVersion)},
 	metadata.KRaftVersionFeature:    {Min: 0, Max: 1},
 	metadata.GroupVersionFeature:    {Min: 0, Max: 1},
+
+	metadata.TransactionVersionFeature: {Min: 0, Max: 2},
 }
 
 // DefaultFeatures are the levels with which a new cluster is formatted if nothing

@@ -44,6 +44,9 @@ type Options struct {
 	SideBySide func(tasks []func())
 	// Send sends a request to the active controller; see broker.Send.
 	Send broker.Send
+	// SendTo sends a request to a broker, this one included; see broker.SendTo. nil:
+	// nobody can be reached.
+	SendTo broker.SendTo
 	// MemoryBytes is how much memory this process may use, from which limits are
 	// derived; 0: unknown, as much as it likes.
 	MemoryBytes int64
@@ -73,6 +76,8 @@ type Node struct {
 	applier  *broker.Applier
 	groups   *shard.Manager
 
+	transactions transactions
+
 	topicOptions *broker.TopicOptions
 	lifecycle    *broker.Lifecycle
 	controllers  *broker.ControllerRegistration
@@ -94,6 +99,9 @@ func New(now time.Time, options Options) (*Node, error) {
 	if options.SideBySide == nil {
 		n.options.SideBySide = oneByOne
 	}
+	if options.SendTo == nil {
+		n.options.SendTo = unreachable
+	}
 	n.failed.Store(&[]protocol.DirectoryID{})
 	if !n.config.Broker || !n.config.Controller {
 		return nil, errors.New("process.roles must be broker,controller: a node in one role alone is not served yet")
@@ -114,6 +122,10 @@ func New(now time.Time, options Options) (*Node, error) {
 		return nil, errors.Join(err, n.prepared.Close())
 	}
 	return n, nil
+}
+
+func unreachable(to protocol.NodeID, _ kmsg.Request, done func(kmsg.Response, error)) {
+	done(nil, fmt.Errorf("this node has no way to broker %d", to))
 }
 
 func oneByOne(tasks []func()) {
@@ -178,6 +190,7 @@ func (n *Node) assemble(now time.Time) {
 	n.applier = broker.NewApplier(n.config.NodeID, n.topicOptions, n.replicas, n.store, n.directories, n.options.SideBySide, n.options.Logger)
 	n.applier.Wake = n.wakes.of(partBroker)
 	n.coordinate()
+	n.coordinateTransactions()
 	n.handler = api.New(n.apiNode())
 }
 
@@ -240,6 +253,7 @@ func (n *Node) Leave() { n.lifecycle.Leave() }
 // connection is kept open by a long poll. It comes before Stop.
 func (n *Node) Release(now time.Time) error {
 	n.groups.Close(now)
+	n.transactions.shards.Close(now)
 	return n.replicas.Close(now)
 }
 

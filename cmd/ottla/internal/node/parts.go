@@ -9,6 +9,8 @@ const (
 	partReplicas
 	partBroker
 	partGroups
+	partTransactions
+	partMarkers
 	partCount
 )
 
@@ -30,6 +32,8 @@ func (n *Node) Parts() []Part {
 		{"replicas", n.replicas.Tick, func(time.Time) time.Time { return n.replicas.NextDeadline() }, n.wakes[partReplicas]},
 		{"broker", n.tickBroker, n.brokerDeadline, n.wakes[partBroker]},
 		{"groups", n.groups.Tick, func(time.Time) time.Time { return n.groups.NextDeadline() }, n.wakes[partGroups]},
+		{"transactions", n.transactions.shards.Tick, func(time.Time) time.Time { return n.transactions.shards.NextDeadline() }, n.wakes[partTransactions]},
+		{"markers", n.tickMarkers, n.markersDeadline, n.wakes[partMarkers]},
 	}
 }
 

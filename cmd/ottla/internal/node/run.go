@@ -69,7 +69,7 @@ func Run(ctx context.Context, node *config.BrokerConfig, logger *slog.Logger, le
 	}
 	r.node, err = New(started, Options{
 		Config: bound, FS: vfs.OS(), Random: SecureRandom, Logger: logger, Hostname: hostname,
-		Workers: r.work, SideBySide: sideBySide, Send: r.send, Fatal: r.fail, State: r.state,
+		Workers: r.work, SideBySide: sideBySide, Send: r.send, SendTo: r.sendTo, Fatal: r.fail, State: r.state,
 		Settings: r.settings, Level: level, MemoryBytes: r.memory,
 	})
 	if err != nil {
@@ -101,6 +101,7 @@ type runner struct {
 	effective            atomic.Pointer[config.BrokerConfig] // with the run-time settings
 	limiting             sync.Mutex
 	controller           *client.Client  // to the active controller: here, this process
+	peers                *peers          // the connections to brokers
 	metrics              *metrics.Server // nil: nobody is served any
 
 	pumps      sync.WaitGroup
@@ -125,6 +126,7 @@ func (r *runner) open(ctx context.Context, node *config.BrokerConfig, sockets so
 		ClientID: "node-" + strconv.Itoa(int(node.NodeID)), RequestTimeout: millis(int64(node.Int("request.timeout.ms"))),
 		Random: SecureRandom, Logger: r.logger,
 	})
+	r.peers = &peers{runner: r, config: node, open: map[peerKey]*client.Client{}}
 	for _, s := range sockets {
 		if s.listener.Scope == protocol.OnController {
 			go r.serve(r.controllers, s)
@@ -178,6 +180,7 @@ func (r *runner) stop(clean bool) error {
 	r.stopPumps()
 	r.pumps.Wait()
 	r.controller.Close()
+	r.peers.close()
 	if err := r.controllers.Close(ctx); err != nil {
 		r.logger.Warn("connections of the controller were cut", "error", err)
 	}
@@ -253,6 +256,10 @@ func sideBySide(tasks []func()) {
 
 func (r *runner) send(req kmsg.Request, done func(kmsg.Response, error)) {
 	r.controller.Send(req, 0, done)
+}
+
+func (r *runner) sendTo(to protocol.NodeID, req kmsg.Request, done func(kmsg.Response, error)) {
+	r.peers.send(to, req, done)
 }
 
 // dialController connects to this process's own controller listener in memory:
