@@ -16,8 +16,9 @@ import (
 // Bounds of one step of a move. A step runs on a worker.
 const (
 	moveReadBytes = 1 << 20
-	moveRounds    = 8 // reads in a step
-	swapRounds    = 4 // reads while appends wait; what then is left waits for the next step
+	moveRounds    = 8        // reads in a step
+	swapRounds    = 4        // reads while appends wait; what then is left waits for the next step
+	moveDirty     = 64 << 20 // bytes copied before they are flushed, so that there is never much to wait for
 )
 
 // Pauses of a move.
@@ -33,6 +34,7 @@ type moving struct {
 	asked    bool // the controller was told of the target
 	accepted bool // it has noted it: the directories may be swapped
 	running  bool // a step is under way
+	dirty    int  // bytes copied since the last flush; of the step under way
 	ended    bool
 	due      time.Time
 }
@@ -311,14 +313,15 @@ func (m *Manager) copyStep(now time.Time, mv *moving) (next time.Time, over bool
 				return err
 			}
 			left -= copied
-			done = all || copied == 0
-			caughtUp = all
-		}
-		if view := future.View(); view.DurableEnd < view.ActiveSegmentBase || caughtUp {
-			return future.Flush(now) // little by little, or there is much to wait for at the end
+			mv.dirty += copied
+			done, caughtUp = all || copied == 0, all
 		}
 		return nil
 	})
+	if err == nil && (mv.dirty >= moveDirty || caughtUp && mv.dirty > 0) {
+		m.options.Store.FlushFuture(now, r.tp)
+		mv.dirty = 0
+	}
 	if err != nil {
 		return m.moveFailed(now, mv, err)
 	}

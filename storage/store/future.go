@@ -142,6 +142,16 @@ func (s *Store) WithFuture(tp protocol.TopicPartition, use func(l *log.Log) erro
 	return err
 }
 
+// FlushFuture makes a partition's future log durable. It may be used meanwhile. If that fails its directory goes offline.
+func (s *Store) FlushFuture(now time.Time, tp protocol.TopicPartition) {
+	s.mu.Lock()
+	e := s.futures[tp]
+	s.mu.Unlock()
+	if e != nil {
+		s.flush(now, e)
+	}
+}
+
 // RemoveFuture gives a partition's future log up: its directory is renamed for deletion. Without one it does nothing.
 func (s *Store) RemoveFuture(now time.Time, tp protocol.TopicPartition) error {
 	s.mu.Lock()
