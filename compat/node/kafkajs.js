@@ -162,6 +162,75 @@ module.exports = load => {
     }
   }
 
+  // withTransactions gives work a producer that is the only one of its transactional id.
+  async function withTransactions({ args }, work) {
+    const producer = kafka(args).producer({
+      transactionalId: args.transactional_id, idempotent: true, maxInFlightRequests: 1, createPartitioner: Partitioners.DefaultPartitioner,
+      ...(args.timeout_ms ? { transactionTimeout: args.timeout_ms } : {}),
+    })
+    await producer.connect()
+    try {
+      return await work(producer)
+    } finally {
+      await producer.disconnect()
+    }
+  }
+
+  const transact = call => withTransactions(call, async producer => {
+    const answers = []
+    for (const { records, end } of call.args.transactions) {
+      const transaction = await producer.transaction()
+      answers.push(await produceChunks({ records }, sender(transaction, call.args), errorName))
+      await (end === 'commit' ? transaction.commit() : transaction.abort())
+    }
+    return answers
+  })
+
+  const copy = call => withTransactions(call, async producer => {
+    const { from, to, group: groupId, session_ms: sessionTimeout, batch: most = 100, abort_every: every = 0 } = call.args
+    const done = { records: 0, commits: 0, aborts: 0 }
+    const consumer = kafka(call.args).consumer({ groupId, sessionTimeout, heartbeatInterval: sessionTimeout / 10, maxWaitTimeInMs: 100, rebalanceTimeout: 10_000 })
+    await consumer.connect()
+    await consumer.subscribe({ topics: [from], fromBeginning: true })
+    await new Promise((resolve, reject) => {
+      consumer.on(consumer.events.CRASH, ({ payload }) => payload.restart || reject(payload.error))
+      call.onStop = resolve
+      consumer.run({
+        autoCommit: false,
+        eachBatchAutoResolve: false,
+        eachBatch: async ({ batch: { partition, messages }, resolveOffset, heartbeat, isRunning, isStale }) => {
+          for (let i = 0; i < messages.length && isRunning() && !isStale() && !call.stopped; i += most) {
+            const read = messages.slice(i, i + most)
+            const next = String(Number(read.at(-1).offset) + 1)
+            const transaction = await producer.transaction()
+            try {
+              await transaction.send({ topic: to, messages: read.map(({ key, value, headers }) => ({ partition, key, value, headers })) })
+              await transaction.sendOffsets({ consumerGroupId: groupId, topics: [{ topic: from, partitions: [{ partition, offset: next }] }] })
+            } catch (error) {
+              await transaction.abort()
+              done.aborts++
+              throw error
+            }
+            if (every && (done.commits + done.aborts + 1) % every === 0) {
+              await transaction.abort()
+              done.aborts++
+              i -= most // once more
+              continue
+            }
+            await transaction.commit()
+            done.commits++
+            done.records += read.length
+            call.progress(done.records)
+            resolveOffset(read.at(-1).offset)
+            await heartbeat()
+          }
+        },
+      }).catch(reject)
+      if (call.stopped) resolve()
+    }).finally(() => consumer.disconnect())
+    return done
+  })
+
   async function withAdmin({ args }, work, settings = {}) {
     const admin = kafka(args).admin(settings)
     await admin.connect()
@@ -239,7 +308,7 @@ module.exports = load => {
     errorName,
     readInGroup,
     operations: {
-      produce, stream, consume, topics, partitions, commit, committed, create_topic: createTopic, delete_topic: deleteTopic,
+      produce, stream, consume, topics, partitions, commit, committed, transact, copy, create_topic: createTopic, delete_topic: deleteTopic,
       create_partitions: createPartitions, topic_configs: topicConfigs, delete_records: deleteRecords, list_offset: listOffset,
     },
   }

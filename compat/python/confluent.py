@@ -6,7 +6,7 @@ import confluent_kafka
 from confluent_kafka import KafkaError, TopicPartition
 from confluent_kafka import admin as ck_admin
 
-from lines import EARLIEST, LATEST, MAX_TIMESTAMP, ack, decode, kafka_name, record
+from lines import EARLIEST, LATEST, MAX_TIMESTAMP, Copy, ack, decode, kafka_name, record
 
 
 def error_name(exception):
@@ -203,6 +203,81 @@ def commit_due(client, member):
     return True
 
 
+def transactional(call):
+    config = settings(call.args, transactional_id=call.args["transactional_id"])
+    if call.args.get("timeout_ms"):
+        config["transaction.timeout.ms"] = call.args["timeout_ms"]
+    client = confluent_kafka.Producer(config)
+    client.init_transactions(60)
+    return client
+
+
+def transact(call):
+    client, answers = transactional(call), []
+    for transaction in call.args["transactions"]:
+        acks = [None] * len(transaction["records"])
+        client.begin_transaction()
+        for i, r in enumerate(transaction["records"]):
+            def delivered(error, message, acks=acks, i=i, partition=r["partition"]):
+                acks[i] = told(partition, error, message)
+
+            client.produce(call.args["topic"], partition=r["partition"], key=decode(r["key"]), value=decode(r["value"]), on_delivery=delivered)
+        client.flush()
+        if transaction["end"] == "commit":
+            client.commit_transaction(60)
+        else:
+            client.abort_transaction(60)
+        answers.append(acks)
+    return answers
+
+
+def copy(call):
+    task = Copy(call)
+    producer = transactional(call)
+    source = confluent_kafka.Consumer(settings(
+        call.args, group_id=task.group, enable_auto_commit=False, auto_offset_reset="earliest", isolation_level="read_committed",
+        session_timeout_ms=task.session_ms, heartbeat_interval_ms=task.heartbeat_ms))
+    try:
+        source.subscribe([task.source])
+        while task.going():
+            batch = []
+            for message in source.consume(task.batch, timeout=0.2):
+                if message.error() is None:
+                    batch.append(message)
+                elif not passes(message.error()):
+                    raise confluent_kafka.KafkaException(message.error())
+            if batch:
+                copy_batch(task, source, producer, batch)
+    finally:
+        source.close()
+    return task.result
+
+
+def copy_batch(task, source, producer, batch):
+    producer.begin_transaction()
+    try:
+        for m in batch:
+            producer.produce(task.target, partition=m.partition(), key=m.key(), value=m.value(), headers=m.headers())
+        positions = {m.partition(): m.offset() + 1 for m in batch}
+        producer.send_offsets_to_transaction([TopicPartition(task.source, p, o) for p, o in positions.items()],
+                                             source.consumer_group_metadata(), 60)
+        if task.ends_well():
+            producer.commit_transaction(60)
+            task.committed(len(batch))
+            return
+        error = None
+    except confluent_kafka.KafkaException as e:
+        if not e.args[0].txn_requires_abort():
+            raise
+        error = e
+    producer.abort_transaction(60)
+    task.aborted(error)
+    # Back to where the last transaction that was committed has ended.
+    for p in source.committed(source.assignment(), timeout=60):
+        p.offset = confluent_kafka.OFFSET_BEGINNING if p.offset < 0 else p.offset
+        source.seek(p)
+
+
 def with_admin(call, work):
     """Runs work with an admin client that lives until the work is done: its futures die with it."""
     client = ck_admin.AdminClient(settings(call.args))
@@ -280,4 +355,4 @@ def committed(call):
 
 OPERATIONS = {f.__name__: f for f in (
     produce, stream, consume, create_topic, delete_topic, create_partitions, partitions, topics, topic_configs,
-    delete_records, list_offset, commit, committed)}
+    delete_records, list_offset, commit, committed, transact, copy)}

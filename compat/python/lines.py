@@ -129,3 +129,33 @@ class Member:
         """The end of a member that is to die; it does not return then."""
         if self._die:
             self._die(self.records)
+
+
+class Copy:
+    """What a copy loop is told, and has done: an adapter's loop asks going(), tells how each transaction ends by ends_well(), and
+    then counts it by committed() or aborted()."""
+
+    def __init__(self, call):
+        self.call, self.args = call, call.args
+        self.source, self.target, self.group = self.args["from"], self.args["to"], self.args["group"]
+        self.session_ms, self.heartbeat_ms = self.args["session_ms"], self.args["session_ms"] // 10
+        self.batch = self.args.get("batch") or 100
+        self.result = {"records": 0, "commits": 0, "aborts": 0}
+
+    def going(self):
+        return not self.call.stop.is_set()
+
+    def ends_well(self):
+        """Whether the transaction now under way is to be committed."""
+        every = self.args.get("abort_every") or 0
+        return not every or (self.result["commits"] + self.result["aborts"] + 1) % every != 0
+
+    def committed(self, records):
+        self.result["records"] += records
+        self.result["commits"] += 1
+        self.call.progress(self.result["records"])
+
+    def aborted(self, error=None):
+        self.result["aborts"] += 1
+        if error:
+            print("a transaction was aborted:", repr(error), file=sys.stderr, flush=True)

@@ -10,7 +10,7 @@ from kafka.admin import ConfigResource, ConfigResourceType, KafkaAdminClient
 from kafka.serializer import Serializer
 from kafka.structs import OffsetAndMetadata
 
-from lines import EARLIEST, LATEST, ack, decode, kafka_name, record
+from lines import EARLIEST, LATEST, Copy, ack, decode, kafka_name, record
 
 
 class Nothing:
@@ -195,6 +195,72 @@ def commit_due(client, member):
     return True
 
 
+def transactional(call):
+    config = settings(call.args, transactional_id=call.args["transactional_id"], key_serializer=NullSerializer())
+    if call.args.get("timeout_ms"):
+        config["transaction_timeout_ms"] = call.args["timeout_ms"]
+    client = kafka.KafkaProducer(**config)
+    client.init_transactions()
+    return client
+
+
+def transact(call):
+    answers = []
+    with transactional(call) as client:
+        for transaction in call.args["transactions"]:
+            client.begin_transaction()
+            futures = [send(client, call.args["topic"], r) for r in transaction["records"]]
+            client.flush()
+            if transaction["end"] == "commit":
+                client.commit_transaction()
+            else:
+                client.abort_transaction()
+            answers.append([told(r["partition"], f) for r, f in zip(transaction["records"], futures)])
+    return answers
+
+
+def copy(call):
+    task = Copy(call)
+    producer = transactional(call)
+    source = kafka.KafkaConsumer(**settings(call.args, group_id=task.group, enable_auto_commit=False, auto_offset_reset="earliest",
+                                            isolation_level="read_committed", session_timeout_ms=task.session_ms,
+                                            heartbeat_interval_ms=task.heartbeat_ms))
+    try:
+        source.partitions_for_topic(task.source)
+        source.subscribe([task.source])
+        while task.going():
+            batches = poll(source, 500, task.batch)
+            if batches:
+                copy_batches(task, source, producer, batches)
+    finally:
+        source.close()
+        producer.close()
+    return task.result
+
+
+def copy_batches(task, source, producer, batches):
+    producer.begin_transaction()
+    try:
+        for r in (r for batch in batches.values() for r in batch):
+            producer.send(task.target, partition=r.partition, key=Nothing() if r.key is None else r.key, value=r.value, headers=list(r.headers))
+        positions = {p: OffsetAndMetadata(batch[-1].offset + 1, "", -1) for p, batch in batches.items()}
+        producer.send_offsets_to_transaction(positions, source.group_metadata())
+        if task.ends_well():
+            producer.commit_transaction()
+            task.committed(sum(len(batch) for batch in batches.values()))
+            return
+        error = None
+    except errors.ProducerFencedError:
+        raise
+    except errors.KafkaError as e:
+        error = e
+    producer.abort_transaction()
+    task.aborted(error)
+    for p in source.assignment():  # back to where the last transaction that was committed has ended
+        at = source.committed(p)
+        source.seek_to_beginning(p) if at is None else source.seek(p, at)
+
+
 def with_admin(call, work):
     client = KafkaAdminClient(**settings(call.args))
     try:
@@ -265,4 +331,4 @@ def committed(call):
 
 OPERATIONS = {f.__name__: f for f in (
     produce, stream, consume, create_topic, delete_topic, create_partitions, partitions, topics, topic_configs,
-    delete_records, list_offset, commit, committed)}
+    delete_records, list_offset, commit, committed, transact, copy)}
