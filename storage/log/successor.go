@@ -40,6 +40,18 @@ func (l *Log) producersBefore(at protocol.Offset) []producer.Producer {
 	})
 }
 
+// SkipTo makes the log end at a later offset with nothing in between: what compaction has left of source's newest
+// offsets.
+func (l *Log) SkipTo(now time.Time, offset protocol.Offset) error {
+	if err := l.usable(); err != nil || offset <= l.end {
+		return err
+	}
+	l.mu.Lock()
+	l.end = offset
+	l.mu.Unlock()
+	return l.roll(offset, now.UnixMilli())
+}
+
 // TakeOver makes a successor that has all batches of source equal to it in what batches do not tell: where the log
 // starts, leader epochs that have none yet, the producers as source remembers them, and the high watermark. All is
 // durable when it returns.

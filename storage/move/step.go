@@ -30,7 +30,7 @@ func Step(now time.Time, source, successor *log.Log, highWatermark protocol.Offs
 	}
 	from := source.View()
 	if at := successor.View().LogEndOffset; at < from.LogEndOffset {
-		copied, err = copyBatches(now, source, successor, max(at, from.LogStartOffset), maxBytes)
+		copied, err = copyBatches(now, source, successor, max(at, from.LogStartOffset), from.LogEndOffset, maxBytes)
 		if err != nil {
 			return copied, false, unlessDeleted(err)
 		}
@@ -99,11 +99,14 @@ func common(source, successor *log.Log) protocol.Offset {
 	return min(end, to.LogEndOffset)
 }
 
-// copyBatches appends one read's worth of source's batches.
-func copyBatches(now time.Time, source, successor *log.Log, at protocol.Offset, maxBytes int) (int, error) {
-	read, err := source.Read(at, maxBytes, never, true)
+// copyBatches appends one read's worth of source's batches from at on, up to end.
+func copyBatches(now time.Time, source, successor *log.Log, at, end protocol.Offset, maxBytes int) (int, error) {
+	read, err := source.Read(at, maxBytes, end, true)
 	if err != nil {
 		return 0, &SourceError{err}
+	}
+	if read.Region.Len() == 0 {
+		return 0, successor.SkipTo(now, end) // nothing is left of what was there
 	}
 	bytes, err := read.Region.ReadAll()
 	read.Region.Release()

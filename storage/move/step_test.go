@@ -115,7 +115,9 @@ func (p *pair) content(l *log.Log) (all []byte) {
 		part, err := read.Region.ReadAll()
 		p.must(err)
 		read.Region.Release()
-		all, from = append(all, part...), read.NextOffset
+		if all, from = append(all, part...), read.NextOffset; len(part) == 0 {
+			break
+		}
 	}
 	return all
 }
@@ -133,6 +135,25 @@ func (p *pair) compare(seed uint64) {
 	}
 	if x, y := fmt.Sprint(p.source.Epochs()), fmt.Sprint(p.copy.Epochs()); x != y {
 		p.t.Errorf("seed %d: epochs %s, and in the copy %s", seed, x, y)
+	}
+}
+
+// TestNothingLeftAtTheEnd: compaction has left nothing of the newest offsets, or of all.
+func TestNothingLeftAtTheEnd(t *testing.T) {
+	for batches := range 3 {
+		p := newPair(t, 7)
+		for range batches {
+			p.append()
+		}
+		p.must(p.source.SkipTo(now, 1000))
+		p.finish()
+		if a, b := p.content(p.source), p.content(p.copy); !bytes.Equal(a, b) {
+			t.Errorf("%d bytes, and %d in the copy", len(a), len(b))
+		}
+		p.compare(7)
+		p.append()
+		p.finish()
+		p.compare(7)
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"ottla/protocol"
+	"ottla/storage/deadlines"
 )
 
 // ack is an append that waits for all in-sync replicas.
@@ -14,7 +15,7 @@ type ack struct {
 	epoch    protocol.LeaderEpoch
 	result   AppendResult
 	done     func(AppendResult)
-	timer    timer
+	timer    deadlines.Timer
 }
 
 // ackList is ordered by required: appends come in the order of their offsets,
@@ -74,14 +75,14 @@ func (a *ack) answer(r *Replica, err error) func() {
 	result := a.result
 	result.Err = err
 	result.CurrentLeader = currentLeader(r.core.View(), err)
-	r.manager.timers.remove(&a.timer)
+	r.manager.timers.Remove(&a.timer)
 	return func() { a.done(result) }
 }
 
 // await registers an append for acks=all and arms its deadline; it tells
-// whether timers.wake is to be called. stateMu is held.
+// whether timers.Wake is to be called. stateMu is held.
 func (r *Replica) await(a *ack, deadline time.Time) (earlier bool) {
-	a.timer = timer{at: deadline, index: -1, expire: func(time.Time) {
+	a.timer = deadlines.Timer{At: deadline, Expire: func(time.Time) {
 		r.stateMu.Lock()
 		waited := r.acks.remove(a)
 		r.stateMu.Unlock()
@@ -92,5 +93,5 @@ func (r *Replica) await(a *ack, deadline time.Time) (earlier bool) {
 		}
 	}}
 	r.acks.add(a)
-	return r.manager.timers.add(&a.timer)
+	return r.manager.timers.Add(&a.timer)
 }

@@ -162,7 +162,7 @@ func TestAcksAllWaitsForFollowers(t *testing.T) {
 	if got := second.get(); got.Err != nil || got.BaseOffset != 2 {
 		t.Errorf("got %+v", got)
 	}
-	if d := f.manager.timers.next(); d.IsZero() {
+	if d := f.manager.timers.Next(); d.IsZero() {
 		t.Error("the follower's poll has no deadline")
 	}
 }
@@ -204,7 +204,7 @@ func TestAcksAllEnds(t *testing.T) {
 			if code(got.Err) != c.want || got.BaseOffset != 0 {
 				t.Errorf("got %v at %d, want %v at 0", got.Err, got.BaseOffset, c.want)
 			}
-			if next := f.manager.timers.next(); !next.IsZero() {
+			if next := f.manager.timers.Next(); !next.IsZero() {
 				t.Errorf("a deadline is left: %v", next)
 			}
 			if c.want == protocol.RequestTimedOut && f.replica(orders).log().View().LogEndOffset != 2 {

@@ -6,6 +6,7 @@ import (
 
 	"ottla/protocol"
 	"ottla/protocol/wire"
+	"ottla/storage/deadlines"
 	"ottla/storage/partition"
 )
 
@@ -55,7 +56,7 @@ type poll struct {
 	req     FetchRequest
 	done    func([]FetchResult)
 	slots   []slot
-	timer   timer
+	timer   deadlines.Timer
 
 	mu      sync.Mutex // guards what follows; a leaf
 	running bool       // somebody looks, or the poll is over; others only leave a note
@@ -164,12 +165,12 @@ func immediate(r *FetchResult) bool {
 // wait registers with every partition and then looks again, so that nothing
 // that came between the read and the registration is missed.
 func (p *poll) wait(deadline time.Time) {
-	p.timer = timer{at: deadline, index: -1, expire: func(time.Time) { p.end() }}
+	p.timer = deadlines.Timer{At: deadline, Expire: func(time.Time) { p.end() }}
 	p.running = true // who wakes us before we are ready only leaves a note
 	for i := range p.slots {
 		p.slots[i].replica.register(p, i)
 	}
-	earlier := p.manager.timers.add(&p.timer)
+	earlier := p.manager.timers.Add(&p.timer)
 	for i := range p.slots {
 		p.note(i)
 	}
@@ -178,7 +179,7 @@ func (p *poll) wait(deadline time.Time) {
 	p.mu.Unlock()
 	p.look()
 	if earlier {
-		p.manager.timers.wake()
+		p.manager.timers.Wake()
 	}
 }
 
@@ -284,7 +285,7 @@ func (p *poll) examine(dirty []int) bool {
 
 // finish answers. Only one goroutine comes here, once.
 func (p *poll) finish() {
-	p.manager.timers.remove(&p.timer)
+	p.manager.timers.Remove(&p.timer)
 	for i := range p.slots {
 		p.slots[i].replica.unregister(p, i)
 	}

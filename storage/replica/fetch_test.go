@@ -292,7 +292,7 @@ func TestLongPollEnds(t *testing.T) {
 // idle checks that nobody is registered anywhere.
 func (f *fixture) idle() {
 	f.t.Helper()
-	if at := f.manager.timers.next(); !at.IsZero() {
+	if at := f.manager.timers.Next(); !at.IsZero() {
 		f.t.Errorf("a deadline is left: %v", at)
 	}
 	if n := f.manager.polling.Load(); n != 0 {

@@ -13,6 +13,7 @@ import (
 
 	"ottla/protocol"
 	"ottla/protocol/compress"
+	"ottla/storage/deadlines"
 	"ottla/storage/log"
 	"ottla/storage/partition"
 	"ottla/storage/store"
@@ -87,7 +88,7 @@ type Manager struct {
 	stripes   [64]sync.Mutex
 
 	traffic topicTraffic
-	timers  timers
+	timers  deadlines.Timers
 	moves   moves
 	polling atomic.Int64 // fetches that wait
 
@@ -107,7 +108,7 @@ func New(now time.Time, options Options) *Manager {
 	m := &Manager{options: options}
 	m.nextCheckpoint = now.Add(options.CheckpointInterval)
 	m.nextISRCheck = now.Add(options.LagTimeMax / 2)
-	m.timers.wake = func() {
+	m.timers.Wake = func() {
 		if m.Wake != nil {
 			m.Wake()
 		}

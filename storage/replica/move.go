@@ -75,6 +75,19 @@ func (ms *moves) stop() {
 	clear(ms.of)
 }
 
+// accepted are the moves of which only the swap is left to do.
+func (ms *moves) accepted() (list []*moving) {
+	ms.mu.Lock()
+	defer ms.mu.Unlock()
+	for _, mv := range ms.of {
+		if mv.accepted && !mv.running {
+			list = append(list, mv)
+		}
+	}
+	slices.SortFunc(list, func(a, b *moving) int { return comparePartitions(a.replica.tp, b.replica.tp) })
+	return list
+}
+
 // next is when a step is due; zero: never.
 func (ms *moves) next() time.Time {
 	ms.mu.Lock()
@@ -97,7 +110,7 @@ func (m *Manager) SetMoveLimit(bytesPerSecond int64) {
 		mv.due = m.moves.last
 	}
 	m.moves.mu.Unlock()
-	m.timers.wake()
+	m.timers.Wake()
 }
 
 // MovingTo gives the directory to which a replica is on its way.
@@ -185,7 +198,7 @@ func (m *Manager) startMove(now time.Time, r *Replica, target protocol.Directory
 	}
 	m.moves.of[r.tp] = &moving{replica: r, target: target, asked: accepted, accepted: accepted, due: now}
 	m.moves.mu.Unlock()
-	m.timers.wake()
+	m.timers.Wake()
 }
 
 // moveApplied takes note of the directory in which the cluster has a replica: the target's comes as the answer to Assign.
@@ -198,7 +211,7 @@ func (m *Manager) moveApplied(now time.Time, r *Replica, dir protocol.DirectoryI
 	}
 	m.moves.mu.Unlock()
 	if mv != nil {
-		m.timers.wake()
+		m.timers.Wake()
 		return
 	}
 	future, found := m.options.Store.Future(r.tp)
@@ -293,7 +306,7 @@ func (m *Manager) stepMove(now time.Time, mv *moving) {
 	if over {
 		m.moves.end(mv.replica.tp)
 	}
-	m.timers.wake()
+	m.timers.Wake()
 }
 
 // copyStep copies what a step may, asks the controller once there is little left, and swaps when it has answered.

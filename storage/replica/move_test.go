@@ -541,3 +541,24 @@ func TestMoveFailures(t *testing.T) {
 		t.Errorf("it is in %v", at)
 	}
 }
+
+// TestStopEndsAMove: a move that the controller has accepted is over when the node has stopped.
+func TestStopEndsAMove(t *testing.T) {
+	f := newMover(t, 2)
+	f.applied(orders, ordersID)
+	f.fill(orders, batch(3, 100))
+	f.must(f.manager.Move(f.now, orders, "/b"))
+	f.ticks(1, orders) // filled, asked, accepted
+	f.fill(orders, batch(3, 100))
+	before := f.everything(orders)
+	f.must(f.manager.Close(f.now))
+	f.must(f.store.Close(f.now, true, 1))
+	if a, b := names(t, f.fs, "/a"), names(t, f.fs, "/b"); !slices.Equal(a, []string{"orders-0.-delete"}) || !slices.Equal(b, []string{"orders-0"}) {
+		t.Errorf("in /a %q, in /b %q", a, b)
+	}
+	g := f.restart(t, f.mem.Crash())
+	g.lead(orders, alone(ordersID, 2))
+	if !bytes.Equal(before, g.everything(orders)) {
+		t.Error("records are missing")
+	}
+}

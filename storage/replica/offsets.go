@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"ottla/protocol"
+	"ottla/storage/deadlines"
 	"ottla/storage/log"
 	"ottla/storage/partition"
 )
@@ -100,7 +101,7 @@ func (m *Manager) EpochEnd(tp protocol.TopicPartition, currentEpoch, epoch proto
 type deletion struct {
 	offset protocol.Offset
 	done   func(protocol.Offset, error)
-	timer  timer
+	timer  deadlines.Timer
 }
 
 // DeleteRecords moves the log start of a partition that this node leads up to
@@ -124,15 +125,15 @@ func (m *Manager) DeleteRecords(now time.Time, tp protocol.TopicPartition, offse
 		return
 	}
 	d := &deletion{offset: offset, done: done}
-	d.timer = timer{at: now.Add(timeout), index: -1, expire: func(time.Time) { r.expireDeletion(d) }}
+	d.timer = deadlines.Timer{At: now.Add(timeout), Expire: func(time.Time) { r.expireDeletion(d) }}
 	r.stateMu.Lock()
 	s := r.publish(r.core.LogStartMoved(r.log().View().LogStartOffset), false)
 	r.deletions = append(r.deletions, d)
-	earlier := m.timers.add(&d.timer)
+	earlier := m.timers.Add(&d.timer)
 	s.answers = r.takeDeletions(s.answers)
 	r.stateMu.Unlock()
 	if earlier {
-		m.timers.wake()
+		m.timers.Wake()
 	}
 	r.settle(s)
 	m.options.Store.Touch(tp)
@@ -174,7 +175,7 @@ func (r *Replica) takeDeletions(answers []func()) []func() {
 			rest = append(rest, d)
 			continue
 		}
-		r.manager.timers.remove(&d.timer)
+		r.manager.timers.Remove(&d.timer)
 		answers = append(answers, func() { d.done(low, nil) })
 	}
 	r.deletions = rest
@@ -184,7 +185,7 @@ func (r *Replica) takeDeletions(answers []func()) []func() {
 // failDeletions moves all out. stateMu is held.
 func (r *Replica) failDeletions(why error, answers []func()) []func() {
 	for _, d := range r.deletions {
-		r.manager.timers.remove(&d.timer)
+		r.manager.timers.Remove(&d.timer)
 		answers = append(answers, func() { d.done(protocol.NoOffset, why) })
 	}
 	r.deletions = nil

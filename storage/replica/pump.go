@@ -177,7 +177,7 @@ func (r *Replica) confirm(now time.Time, epoch protocol.LeaderEpoch, round []*pe
 		// last stable offset) has moved.
 		r.tell(&s)
 		if earlier {
-			r.manager.timers.wake()
+			r.manager.timers.Wake()
 		}
 		for _, a := range round {
 			if !a.waiting {
@@ -189,7 +189,7 @@ func (r *Replica) confirm(now time.Time, epoch protocol.LeaderEpoch, round []*pe
 }
 
 // decide makes a batch's answer or registers it for acks=all, and tells whether
-// timers.wake is to be called. stateMu is held.
+// timers.Wake is to be called. stateMu is held.
 func (r *Replica) decide(a *pendingAppend, epoch protocol.LeaderEpoch, stillLeader bool, view log.View) (earlier bool) {
 	switch {
 	case a.err != nil:

@@ -9,7 +9,7 @@ import (
 // Tick does what is due: answers those whose time is up, looks for followers
 // that lag, and writes the high watermark checkpoint.
 func (m *Manager) Tick(now time.Time) {
-	m.timers.expire(now)
+	m.timers.Expire(now)
 	m.tickMu.Lock()
 	checkISR := !now.Before(m.nextISRCheck)
 	if checkISR {
@@ -42,7 +42,7 @@ func (m *Manager) NextDeadline() time.Time {
 		next = m.nextISRCheck
 	}
 	m.tickMu.Unlock()
-	for _, at := range [...]time.Time{m.timers.next(), m.moves.next()} {
+	for _, at := range [...]time.Time{m.timers.Next(), m.moves.next()} {
 		if !at.IsZero() && at.Before(next) {
 			next = at
 		}
@@ -130,6 +130,9 @@ func (r *Replica) offline() {
 // Close answers everyone who waits and writes the high watermarks. The logs are
 // the store's to close, after this.
 func (m *Manager) Close(now time.Time) error {
+	for _, mv := range m.moves.accepted() {
+		m.swap(now, mv) // Apache Kafka, if it is the next on the directories, would take the future log as it is
+	}
 	m.lifecycle.Lock()
 	defer m.lifecycle.Unlock()
 	if m.closed {

@@ -31,7 +31,8 @@ var arrows = map[string][]string{
 	"storage/store":      {"storage/log", "storage/clean", "storage/props"},
 	"storage/partition":  {"protocol"},
 	"storage/move":       {"storage/log"},
-	"storage/replica":    {"storage/log", "storage/partition", "storage/store", "storage/move", "protocol/client"},
+	"storage/deadlines":  {},
+	"storage/replica":    {"storage/log", "storage/partition", "storage/store", "storage/move", "storage/deadlines", "protocol/client"},
 
 	"controller/machine":  {"protocol"},
 	"controller/raft":     {"protocol"},
