@@ -100,7 +100,7 @@ func TestSuites(t *testing.T) {
 
 // run runs the tests that are not listed, and then each listed one by itself.
 func (s clientSuite) run(t *testing.T, node *harness.Node, listed []string) {
-	ctx, cancel := context.WithTimeout(context.Background(), 8*time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), 14*time.Minute)
 	defer cancel()
 	begin := time.Now()
 	dir := s.copyModule(t)
@@ -142,7 +142,7 @@ func (s clientSuite) run(t *testing.T, node *harness.Node, listed []string) {
 	for _, test := range listed {
 		pkg, name := suites.Package(test)
 		alone := suites.Outcomes{}
-		s.test(t, ctx, dir, alone, suites.Said{}, "-timeout=20s", "-run="+suites.Pattern([]string{name}), pkg)
+		s.test(t, ctx, dir, alone, suites.Said{}, "-timeout=10s", "-run="+suites.Pattern([]string{name}), pkg)
 		if err := alone.Excused(test); err != nil && node.Kind() == harness.Ottla { // the list is of Ottla
 			t.Error(err)
 		}
@@ -151,7 +151,7 @@ func (s clientSuite) run(t *testing.T, node *harness.Node, listed []string) {
 		s.name, all.Passed(), len(listed), wrongs, time.Since(begin).Seconds())
 }
 
-// passesAlone says whether a test that failed among the others passes by itself, at one of two attempts: some have deadlines of their
+// passesAlone says whether a test that failed among the others passes by itself, at one of three attempts: some have deadlines of their
 // own that are short for a machine that does other things too.
 func (s clientSuite) passesAlone(t *testing.T, ctx context.Context, dir, test string) bool {
 	t.Helper()
@@ -159,7 +159,7 @@ func (s clientSuite) passesAlone(t *testing.T, ctx context.Context, dir, test st
 	if !strings.HasPrefix(name, "Test") {
 		return false
 	}
-	for range 2 {
+	for range 3 {
 		alone := suites.Outcomes{}
 		s.test(t, ctx, dir, alone, suites.Said{}, "-timeout=1m", "-run="+suites.Pattern([]string{name}), pkg)
 		if alone[test] == "pass" {

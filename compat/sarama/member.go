@@ -103,6 +103,23 @@ func (c *client) ReadInGroup(ctx context.Context, o suite.MemberOptions, stop <-
 	return m.records, err
 }
 
+// commitEvery is how often what was marked is committed.
+const commitEvery = 50 * time.Millisecond
+
+// commit commits what is marked, again and again until the session ends.
+func (m *member) commit(session sarama.ConsumerGroupSession) {
+	rounds := time.NewTicker(commitEvery)
+	defer rounds.Stop()
+	for {
+		select {
+		case <-rounds.C:
+			session.Commit()
+		case <-session.Context().Done():
+			return
+		}
+	}
+}
+
 // Setup moves each partition to where the options say, the first time that the member is given it.
 func (m *member) Setup(session sarama.ConsumerGroupSession) error {
 	for _, partition := range session.Claims()[m.options.Topic] {
@@ -122,6 +139,9 @@ func (m *member) Setup(session sarama.ConsumerGroupSession) error {
 			}
 		}
 		session.ResetOffset(m.options.Topic, partition, to, "")
+	}
+	if m.options.Commit == 0 {
+		go m.commit(session)
 	}
 	return nil
 }
@@ -155,7 +175,7 @@ func (m *member) take(session sarama.ConsumerGroupSession, message *sarama.Consu
 	if o.Commit == 0 || n <= o.Commit {
 		session.MarkOffset(message.Topic, message.Partition, message.Offset+1, "")
 	}
-	if o.Commit == 0 && (last || n == o.Count) || n == o.Commit {
+	if n == o.Count && o.Commit == 0 || n == o.Commit { // what else is marked goes with the next round of commits
 		session.Commit()
 	}
 	if o.OnRecord != nil && (last || n == o.Count) {

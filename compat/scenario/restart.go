@@ -202,6 +202,22 @@ func (f *flow) finish(on Restarting) error {
 	return nil
 }
 
+// refused tells of records that the client was refused, if any were.
+func (f *flow) refused() string {
+	count, first := 0, ""
+	for i, ack := range f.acks {
+		if ack.Err != "" {
+			if count++; count == 1 {
+				first = fmt.Sprintf(" (%s for record %d", ack.Err, i)
+			}
+		}
+	}
+	if count == 0 {
+		return ", and every one was acknowledged"
+	}
+	return fmt.Sprintf("%s, and %d refusals in all)", first, count)
+}
+
 // judge reads the log by the reference: record i holds the number i, so none is lost, doubled or out of order; every
 // acknowledgement names that offset; and the consumer read the same.
 func (f *flow) judge(on Restarting) error {
@@ -210,7 +226,7 @@ func (f *flow) judge(on Restarting) error {
 		return err
 	}
 	if len(log) != len(f.acks)+1 {
-		return fmt.Errorf("%d records in the log, %d were sent", len(log)-1, len(f.acks))
+		return fmt.Errorf("%d records in the log, %d were sent%s", len(log)-1, len(f.acks), f.refused())
 	}
 	for i, ack := range f.acks {
 		if ack.Err != "" {
