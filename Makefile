@@ -16,7 +16,7 @@ INEFFASSIGN := github.com/gordonklaus/ineffassign@v0.2.0
 MISSPELL    := github.com/client9/misspell/cmd/misspell@v0.3.4
 ERRORLINT   := codeberg.org/polyfloyd/go-errorlint@v1.9.1
 
-.PHONY: all install build run test test-quick unit race lint cross torn fuzz sim compat suites readme-table consumers tools applications diff dumpcheck crash bench rebalance rebalance-alone lag control control-sample clean
+.PHONY: all install build run test test-quick unit race lint cross torn fuzz sim compat suites readme-table consumers tools applications diff dumpcheck crash edge bench rebalance rebalance-alone lag control control-sample clean
 
 all: build
 
@@ -27,7 +27,7 @@ run: build ## a working broker on localhost:9092, data in ./data
 	exec ./bin/ottla serve
 
 # Everything, in the order of cost. What a part needs it installs itself.
-test: install build lint cross unit race torn sim fuzz compat suites consumers tools applications diff dumpcheck crash rebalance-alone lag control-sample
+test: install build lint cross unit race torn sim fuzz compat suites consumers tools applications diff dumpcheck crash edge rebalance-alone lag control-sample
 	@echo "make test: all parts passed"
 
 test-quick: build ## under two minutes
@@ -89,6 +89,9 @@ dumpcheck: build
 
 crash: build
 	compat/run.sh crash
+
+edge: build ## bombs, floods, idle connections
+	compat/run.sh edge
 
 bench: build ## Ottla and Apache Kafka side by side; BENCH_FLAGS=-quick takes under 8 minutes
 	compat/run.sh bench -out testdata/bench $(BENCH_FLAGS)

@@ -10,6 +10,7 @@
 #   run.sh dumpcheck   Apache Kafka's DumpLogSegments over every file of a loaded node, then Apache Kafka on its directory;
 #                      replicas moved between directories under load
 #   run.sh crash       kill -9 under load, restart; with 1 GB of log; and the measured start, memory and size
+#   run.sh edge        bombs and floods in a control group of 256 MB while a good client goes on; few descriptors; idle connections
 #   run.sh measure     only the measured figures
 #   run.sh bench       Ottla and Apache Kafka measured side by side (flags: compat/bench, as -quick)
 #   run.sh rebalance   a group of a hundred real members on a thousand partitions, on both
@@ -90,6 +91,10 @@ case "${1:-}" in
     "$here/install.sh"
     run_tests 'Test(Crash|CrashLarge|CrashGroups|Measure)' 10m
     ;;
+  edge)
+    "$here/install.sh"
+    run_tests "TestEdge.*" 5m
+    ;;
   bench)
     "$here/install.sh"
     go run ./compat/bench "${@:2}"
@@ -123,7 +128,7 @@ case "${1:-}" in
     go test -tags compat -count=1 ./compat/table
     ;;
   all)
-    for part in clients suites consumers tools applications diff dumpcheck crash; do "$here/run.sh" "$part"; done
+    for part in clients suites consumers tools applications diff dumpcheck crash edge; do "$here/run.sh" "$part"; done
     ;;
   *)
     sed -n '2,/^set/{/^#/s/^# \{0,1\}//p}' "$0" >&2
