@@ -55,7 +55,7 @@ func options(m *vfs.Mem, dirs ...string) Options {
 		FS: m, Dirs: dirs, NodeID: 1, Pool: compress.NewPool(), Random: seeded(2),
 		LogOptions: func(string) log.Options {
 			o := log.DefaultOptions()
-			o.SegmentBytes, o.IndexIntervalBytes = 1000, 100
+			o.SegmentBytes, o.IndexIntervalBytes, o.VerifyTransactions = 1000, 100, false
 			return o
 		},
 	}

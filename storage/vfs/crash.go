@@ -160,9 +160,12 @@ func (m *Mem) CrashWith(random func() uint64) *Mem {
 // survivingLinks chooses which changes of directories reached the platter, and returns the entries of the
 // directories that they touch. A change that builds on a lost one, by sharing an entry with it, is lost too.
 func (m *Mem) survivingLinks(random func() uint64) map[*node]map[string]*node {
+	return m.linksThatSurvive(keeper(random, len(m.journal)))
+}
+
+func (m *Mem) linksThatSurvive(keep func(i int) bool) map[*node]map[string]*node {
 	durable := map[*node]map[string]*node{}
 	lost := map[place]bool{}
-	keep := keeper(random, len(m.journal))
 	for i, c := range m.journal {
 		kept := keep(i) // asked for every change, so that the number of choices does not depend on them
 		for _, l := range c.links {
@@ -209,6 +212,7 @@ type cloner struct {
 	crash   bool
 	random  func() uint64
 	durable map[*node]map[string]*node // directories whose durable entries were decided anew
+	left    func(n *node) []byte       // decides the content instead of random, if set
 }
 
 func (c *cloner) node(n *node) *node {
@@ -227,7 +231,11 @@ func (c *cloner) node(n *node) *node {
 		k.entries = c.links(n.entries)
 		k.durable = c.links(n.durable)
 	case c.crash:
-		k.data = n.crashedData(c.random)
+		if c.left != nil {
+			k.data = c.left(n)
+		} else {
+			k.data = n.crashedData(c.random)
+		}
 		k.durableSize = int64(len(k.data))
 	default:
 		k.data = slices.Clone(n.data)
