@@ -44,7 +44,7 @@ func TestLogDirs(t *testing.T) {
 		t.Fatal(err)
 	}
 	stop := make(chan struct{})
-	loads := startLoads(t, node, 3, stop)
+	loads := startLoads(t, node, 2, stop)
 	goOn(t, loads, 1000)
 	before := readAll(t, node, map[string]int{"quiet": 2})
 
@@ -82,7 +82,7 @@ func TestLogDirs(t *testing.T) {
 	compareTopics(t, "by Apache Kafka on the directories", before, readAll(t, next, map[string]int{"quiet": 2}))
 	judgeAgain(t, next, loads)
 	tools.node = next
-	if found := describeDirs(tools); len(found.futures) != 0 || len(found.at) < 5 {
+	if found := describeDirs(tools); len(found.futures) != 0 || len(found.at) < 4 {
 		t.Errorf("Apache Kafka finds %+v", found)
 	}
 	stopCleanly(t, next)
@@ -116,7 +116,7 @@ type dirsFound struct {
 
 func describeDirs(t *toolT) dirsFound {
 	t.Helper()
-	out := t.ok("LogDirsCommand", "--describe", "--topic-list", "quiet,crash-0,crash-1,crash-2")
+	out := t.ok("LogDirsCommand", "--describe", "--topic-list", "quiet,crash-0,crash-1")
 	var described struct {
 		Brokers []struct {
 			LogDirs []struct {
