@@ -163,11 +163,11 @@ async def read_along(args, member):
             batches = await client.getmany(timeout_ms=200, max_records=member.room())
             member.take([received(r) for batch in batches.values() for r in batch])
             await commit_due(client, member)
-        member.crash()
         for _ in range(20):
             if await commit_due(client, member):
                 break
             await asyncio.sleep(0.1)
+        member.crash()
 
 
 async def commit_due(client, member):

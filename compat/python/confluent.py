@@ -164,11 +164,11 @@ def read_in_group(args, member):
                     raise confluent_kafka.KafkaException(message.error())
             member.take(batch)
             commit_due(client, member)
-        member.crash()
         for _ in range(20):
             if commit_due(client, member):
                 break
             client.consume(1, timeout=0)  # lets it learn of its new generation, and brings nothing that is handed on
+        member.crash()
     finally:
         client.close()
 

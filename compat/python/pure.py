@@ -155,11 +155,11 @@ def read_in_group(args, member):
             place(client, member, batches)
             member.take([received(r) for batch in batches.values() for r in batch])
             commit_due(client, member)
-        member.crash()
         for _ in range(20):
             if commit_due(client, member):
                 break
             poll(client, 0, 1)  # lets it learn of its new generation, and brings nothing that is handed on
+        member.crash()
     finally:
         client.close()
 
