@@ -11,6 +11,8 @@
 #                      replicas moved between directories under load
 #   run.sh crash       kill -9 under load, restart; with 1 GB of log; and the measured start, memory and size
 #   run.sh edge        bombs and floods in a control group of 256 MB while a good client goes on; few descriptors; idle connections
+#   run.sh chaos       workers of all kinds under kill -9, SIGTERM, SIGSTOP and a slow disk; what they saw is judged (compat/chaos)
+#   run.sh soak-chaos  the same for long, round after round; goes on where it ended (testdata/soak/)
 #   run.sh measure     only the measured figures
 #   run.sh bench       Ottla and Apache Kafka measured side by side (flags: compat/bench, as -quick)
 #   run.sh rebalance   a group of a hundred real members on a thousand partitions, on both
@@ -106,6 +108,14 @@ case "${1:-}" in
   lag)
     "$here/install.sh"
     run_tests TestLag 5m
+    ;;
+  chaos)
+    "$here/install.sh"
+    run_tests 'Test(Chaos|Held|BeginCommit)' 5m
+    ;;
+  soak-chaos)
+    "$here/install.sh"
+    run_tests 'TestChaosSoak' 600m
     ;;
   measure)
     "$here/install.sh"

@@ -1,0 +1,178 @@
+package chaos
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"ottla/compat/harness"
+	"ottla/compat/history"
+)
+
+// Options say what to do to a node.
+type Options struct {
+	Node     *harness.Node
+	Seed     uint64
+	Duration time.Duration // of the work under faults
+	// Pause is about how long it is between two faults.
+	Pause time.Duration
+	// SlowDisk is the control group by which the disk is slowed down; nil: it is not.
+	SlowDisk *harness.DiskCgroup
+}
+
+// Result is what came of it.
+type Result struct {
+	Seed    uint64
+	Faults  map[string]int
+	Down    time.Duration // of the node, all together
+	Settled time.Duration // from the end of the faults until nothing was undecided
+	Copied  int
+	Report  *history.Report
+	Copy    []string // what is wrong with the copy
+	Strange []string // errors that no fault explains
+}
+
+// Sound tells whether nothing is wrong.
+func (r *Result) Sound() bool {
+	return r.Report.Found() == 0 && len(r.Copy) == 0 && len(r.Strange) == 0
+}
+
+func (r *Result) String() string {
+	var faults []string
+	for name, n := range r.Faults {
+		faults = append(faults, fmt.Sprintf("%d %s", n, name))
+	}
+	slices.Sort(faults)
+	text := fmt.Sprintf("seed %d: faults: %s; down for %.1f s, settled after %.1f s; %d records copied\n%s",
+		r.Seed, strings.Join(faults, ", "), r.Down.Seconds(), r.Settled.Seconds(), r.Copied, r.Report)
+	for _, line := range append(slices.Clone(r.Copy), r.Strange...) {
+		text += "\n  " + line
+	}
+	return text
+}
+
+// transactionTimeout is that of all producers: short, so that what is abandoned does not
+// hold readers for long.
+const transactionTimeout = 10 * time.Second
+
+// settleLimit is how long after the faults something may be undecided: the timeout, the
+// ten seconds between two looks of a coordinator that has just started, and a busy machine.
+const settleLimit = transactionTimeout + 25*time.Second
+
+// run is one run.
+type run struct {
+	*recorder
+	o           Options
+	addr        string
+	incarnation atomic.Int32
+	stopping    chan struct{}
+	faults      map[string]int
+	down        time.Duration
+	workers     sync.WaitGroup
+	abandoned   []*kgo.Client
+	process     atomic.Int32
+}
+
+// Run works on the node, which runs, and is left running.
+func Run(ctx context.Context, o Options) (*Result, error) {
+	r := &run{recorder: newRecorder(), o: o, addr: o.Node.Addr(), stopping: make(chan struct{}), faults: map[string]int{}}
+	admin, err := r.client()
+	if err != nil {
+		return nil, err
+	}
+	defer admin.Close()
+	for _, t := range topics {
+		configs := map[string]*string{"segment.bytes": kadm.StringPtr("1048576")}
+		if _, err := kadm.NewClient(admin).CreateTopic(ctx, t.partitions, 1, configs, t.name); err != nil {
+			return nil, fmt.Errorf("create %s: %w", t.name, err)
+		}
+	}
+	r.startWorkers(ctx)
+	if err := r.strike(ctx); err != nil {
+		return nil, err
+	}
+	healed := time.Now()
+	close(r.stopping)
+	r.workers.Wait()
+	defer r.closeAbandoned()
+	if err := r.settle(ctx, admin); err != nil {
+		return nil, err
+	}
+	settled := time.Since(healed)
+	if err := r.readAll(ctx, admin); err != nil {
+		return nil, err
+	}
+	result := &Result{Seed: o.Seed, Faults: r.faults, Down: r.down, Settled: settled, Strange: r.strange}
+	result.Report = history.Check(r.ops, history.Options{StuckAfter: int64(transactionTimeout + 10*time.Second + r.down + o.Pause)})
+	result.Copied, result.Copy = r.judgeCopy()
+	return result, nil
+}
+
+func (r *run) startWorkers(ctx context.Context) {
+	work := func(f func(ctx context.Context, process int32, random *rand.Rand)) {
+		process := r.process.Add(1)
+		random := rand.New(rand.NewPCG(r.o.Seed, uint64(process)))
+		r.workers.Go(func() { f(ctx, process, random) })
+	}
+	for range 2 {
+		work(r.producePlain)
+		work(r.copyLoop)
+	}
+	for range 3 {
+		work(r.transact)
+	}
+	work(r.feed)
+	for _, committed := range []bool{true, false} {
+		work(func(ctx context.Context, process int32, _ *rand.Rand) { r.read(ctx, process, committed) })
+	}
+	work(r.commitOffsets)
+	work(r.watch)
+}
+
+func (r *run) client(opts ...kgo.Opt) (*kgo.Client, error) {
+	return kgo.NewClient(append([]kgo.Opt{
+		kgo.SeedBrokers(r.addr), kgo.RecordPartitioner(kgo.ManualPartitioner()), kgo.DialTimeout(5 * time.Second),
+		kgo.RetryBackoffFn(func(int) time.Duration { return 50 * time.Millisecond }), kgo.MetadataMinAge(50 * time.Millisecond), kgo.ProducerLinger(0),
+	}, opts...)...)
+}
+
+// stopped tells that no new operation is to begin.
+func (r *run) stopped() bool {
+	select {
+	case <-r.stopping:
+		return true
+	default:
+		return false
+	}
+}
+
+// wait waits, or until the work ends.
+func (r *run) wait(d time.Duration) {
+	select {
+	case <-r.stopping:
+	case <-time.After(d):
+	}
+}
+
+// abandon leaves a client as it is: its connections stay, nobody asks it any more.
+func (r *run) abandon(client *kgo.Client) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.abandoned = append(r.abandoned, client)
+}
+
+func (r *run) closeAbandoned() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, c := range r.abandoned {
+		c.Close()
+	}
+}

@@ -1,0 +1,119 @@
+//go:build compat
+
+package compat
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"testing"
+	"time"
+
+	"ottla/compat/chaos"
+	"ottla/compat/harness"
+)
+
+// setting is a number from the environment.
+func setting(t *testing.T, name string, otherwise int) int {
+	t.Helper()
+	text := os.Getenv(name)
+	if text == "" {
+		return otherwise
+	}
+	n, err := strconv.Atoi(text)
+	if err != nil {
+		t.Fatalf("%s: %v", name, err)
+	}
+	return n
+}
+
+// runChaos runs one seed on a node of its own.
+func runChaos(t *testing.T, seed uint64, duration time.Duration) *chaos.Result {
+	t.Helper()
+	node := startNode(t, "chaos", map[string]string{"offsets.topic.num.partitions": "4", "transaction.state.log.num.partitions": "4"})
+	defer explain(t, node)
+	disk, err := harness.NewDiskCgroup("ottla-chaos", node.DataDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), duration+8*time.Minute)
+	defer cancel()
+	result, err := chaos.Run(ctx, chaos.Options{Node: node, Seed: seed, Duration: duration, Pause: 5 * time.Second, SlowDisk: disk})
+	if err != nil {
+		t.Fatalf("seed %d: %v\n%s", seed, err, node.LogTail(15))
+	}
+	harness.Progress("chaos on %s, %s: %s", serverName(node.Kind()), duration, result)
+	if !result.Sound() {
+		t.Errorf("chaos on %s: %s", serverName(node.Kind()), result)
+	}
+	stopCleanly(t, node)
+	if err := disk.Remove(); err != nil {
+		t.Error(err)
+	}
+	return result
+}
+
+// TestChaos lets clients work on a node that is killed, stopped, suspended and slowed down, and judges what they saw.
+// OTTLA_CHAOS_SECONDS and OTTLA_CHAOS_SEED choose another length and other faults.
+func TestChaos(t *testing.T) {
+	need(t)
+	runChaos(t, uint64(setting(t, "OTTLA_CHAOS_SEED", 1)), time.Duration(setting(t, "OTTLA_CHAOS_SECONDS", 45))*time.Second)
+}
+
+// soakLine is what is kept of one round of the long form.
+type soakLine struct {
+	Server, Date                        string
+	Seed                                uint64
+	Seconds                             int
+	Faults                              map[string]int
+	Operations                          int
+	Committed, Aborted, Unknown, Copied int
+	SettledSeconds                      float64
+	Anomalies                           int
+}
+
+// TestChaosSoak goes on where the last one ended: OTTLA_CHAOS_ROUNDS rounds of OTTLA_CHAOS_SECONDS, each of the next seed, each
+// appended to testdata/soak/chaos.jsonl when it is over.
+func TestChaosSoak(t *testing.T) {
+	need(t)
+	path := filepath.Join(harness.Root(), "testdata", "soak", "chaos.jsonl")
+	seed := uint64(100)
+	if text, err := os.ReadFile(path); err == nil {
+		for at := 0; at < len(text); at++ {
+			if text[at] == '\n' {
+				seed++
+			}
+		}
+	}
+	for range setting(t, "OTTLA_CHAOS_ROUNDS", 10) {
+		duration := time.Duration(setting(t, "OTTLA_CHAOS_SECONDS", 300)) * time.Second
+		ok := t.Run(fmt.Sprintf("seed-%d", seed), func(t *testing.T) {
+			r := runChaos(t, seed, duration)
+			line, err := json.Marshal(soakLine{
+				serverName(target(t)), time.Now().UTC().Format(time.DateOnly), seed, int(duration.Seconds()), r.Faults, r.Report.Operations,
+				r.Report.Committed, r.Report.Aborted, r.Report.Unknown, r.Copied, r.Settled.Seconds(), r.Report.Found() + len(r.Copy) + len(r.Strange),
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+				t.Fatal(err)
+			}
+			f, err := os.OpenFile(path, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer func() { _ = f.Close() }()
+			if _, err := f.Write(append(line, '\n')); err != nil {
+				t.Fatal(err)
+			}
+		})
+		if !ok {
+			return
+		}
+		seed++
+	}
+}
