@@ -16,7 +16,7 @@ INEFFASSIGN := github.com/gordonklaus/ineffassign@v0.2.0
 MISSPELL    := github.com/client9/misspell/cmd/misspell@v0.3.4
 ERRORLINT   := codeberg.org/polyfloyd/go-errorlint@v1.9.1
 
-.PHONY: all install build run test test-quick unit race lint cross torn fuzz sim compat suites readme-table consumers tools applications diff dumpcheck crash edge bench rebalance rebalance-alone lag control control-sample clean
+.PHONY: all install build run test test-quick unit race lint cross torn fuzz sim compat suites readme-table consumers tools applications diff dumpcheck crash chaos soak-chaos edge bench rebalance rebalance-alone lag control control-sample clean
 
 all: build
 
@@ -27,7 +27,7 @@ run: build ## a working broker on localhost:9092, data in ./data
 	exec ./bin/ottla serve
 
 # Everything, in the order of cost. What a part needs it installs itself.
-test: install build lint cross unit race torn sim fuzz compat suites consumers tools applications diff dumpcheck crash edge rebalance-alone lag control-sample
+test: install build lint cross unit race torn sim fuzz compat suites consumers tools applications diff dumpcheck crash chaos edge rebalance-alone lag control-sample
 	@echo "make test: all parts passed"
 
 test-quick: build ## under two minutes
@@ -92,6 +92,12 @@ crash: build
 
 edge: build ## bombs, floods, idle connections
 	compat/run.sh edge
+
+chaos: build ## clients of all kinds while the node is killed, stopped, suspended, slowed down
+	compat/run.sh chaos
+
+soak-chaos: build ## the same, for OTTLA_CHAOS_ROUNDS rounds of OTTLA_CHAOS_SECONDS; goes on where it ended
+	compat/run.sh soak-chaos
 
 bench: build ## Ottla and Apache Kafka side by side; BENCH_FLAGS=-quick takes under 8 minutes
 	compat/run.sh bench -out testdata/bench $(BENCH_FLAGS)
