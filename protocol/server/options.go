@@ -104,7 +104,7 @@ const (
 	stallPatience         = time.Second // as long as a frame may stand still while others wait for memory
 	patientFrameBytes     = 1 << 20     // longer frames are allocated only when
 	prefixFrameBytes      = 64 << 10    // so much of them has come
-	readBufferBytes       = 4 << 10
+	readBufferBytes       = 2 << 10     // most small requests whole; every connection has one
 	writeBufferBytes      = 64 << 10
 	copiedRegionBytes     = 32 << 10 // file regions up to this are read and sent with the fields around them
 )
