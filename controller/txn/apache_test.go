@@ -27,9 +27,7 @@ import (
 // wrote: the transcripts under testdata/apache-4.4.0 are Kafka's. With
 // OTTLA_APACHE_KAFKA they are made anew (testdata/README.md).
 func TestApacheKafka(t *testing.T) {
-	s := Settings{
-		MaxTimeout: 15 * time.Minute, Expiration: 6 * time.Second, TimeoutCheckInterval: time.Second, ExpiryCheckInterval: time.Second,
-	}
+	s := apacheSettings()
 	address := os.Getenv("OTTLA_APACHE_KAFKA")
 	datadriven.Walk(t, "testdata/apache-4.4.0", func(t *testing.T, path string) {
 		story := &story{rig: newRig(t, s), name: filepath.Base(path)}
@@ -51,6 +49,100 @@ func TestApacheKafka(t *testing.T) {
 			return story.show(all...)
 		})
 	})
+}
+
+// warmID is the transactional id by which is seen whether Apache Kafka is ready.
+const warmID = "warm"
+
+// apacheSettings are those of the broker.
+func apacheSettings() Settings {
+	return Settings{
+		MaxTimeout: 15 * time.Minute, Expiration: 6 * time.Second, TimeoutCheckInterval: time.Second, ExpiryCheckInterval: time.Second,
+	}
+}
+
+// TestApacheLog loads a log that Apache Kafka 4.4.0 has written: what is found in it
+// is what Apache Kafka itself finds, and it is gone on with alike. With
+// OTTLA_APACHE_KAFKA it is made anew.
+func TestApacheLog(t *testing.T) {
+	const made, found, written = "testdata/log-4.4.0/made", "testdata/log-4.4.0/found", "testdata/log-4.4.0/log"
+	run := func(s *story, step func() []answer, path string) {
+		datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
+			s.rig.t, s.d = t, d
+			return s.show(step()...)
+		})
+	}
+	settings := apacheSettings()
+	settings.Expiration = 15 * time.Second
+	begin := func() *story { return &story{rig: newRig(t, settings), name: "x"} }
+	if address := os.Getenv("OTTLA_APACHE_KAFKA"); address != "" {
+		s := begin()
+		a := newApache(t, address, s)
+		run(s, a.step, made)
+		if err := os.WriteFile(written, a.batches(), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		run(s, a.step, found)
+		return
+	}
+	s := begin()
+	run(s, s.coreStep, made)
+	log, err := os.ReadFile(written)
+	if err != nil {
+		t.Fatal(err)
+	}
+	loaded := begin()
+	for _, c := range []*Coordinator{loaded.c, loaded.replica} {
+		c.Resign()
+		loaded.log = load(t, c, log)
+	}
+	for _, r := range loaded.log { // producers are numbered as they appear
+		if nameOf(r.Key) != warmID {
+			loaded.showRecord(r)
+		}
+	}
+	loaded.now = time.UnixMilli(loaded.c.transactions["v0"].durable.updateMs)
+	loaded.activate()
+	run(loaded, loaded.coreStep, found)
+}
+
+// load applies the batches of a log, and gives their records.
+func load(t *testing.T, c *Coordinator, log []byte) (all []machine.Record) {
+	t.Helper()
+	for len(log) > 0 {
+		batch, rest, err := record.Next(log)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var records []machine.Record
+		for r, err := range record.Records(batch, nil, 1<<20) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			records = append(records, machine.Record{Key: bytes.Clone(r.Key), Value: bytes.Clone(r.Value)})
+		}
+		if err := c.Apply(protocol.Offset(len(all)), 1, 0, records); err != nil {
+			t.Fatal(err)
+		}
+		all, log = append(all, records...), rest
+	}
+	return all
+}
+
+// batches are the whole of __transaction_state-0 as it is on disk.
+func (a *apache) batches() (log []byte) {
+	for next := int64(0); next < a.next; {
+		rest := a.fetch(next)
+		for len(rest) > 0 {
+			batch, tail, err := record.Next(rest)
+			if err != nil {
+				break
+			}
+			log = append(log, batch...)
+			next, rest = int64(batch.NextOffset()), tail
+		}
+	}
+	return log
 }
 
 // coreStep runs one command on the core. Between commands a little time goes by.
@@ -104,7 +196,7 @@ func newApache(t *testing.T, address string, s *story) *apache {
 		}
 	}
 	warm := kmsg.NewPtrInitProducerIDRequest()
-	warm.Version, warm.TransactionalID, warm.TransactionTimeoutMillis, warm.ProducerID, warm.ProducerEpoch = 5, kmsg.StringPtr("warm"), 60_000, -1, -1
+	warm.Version, warm.TransactionalID, warm.TransactionTimeoutMillis, warm.ProducerID, warm.ProducerEpoch = 5, kmsg.StringPtr(warmID), 60_000, -1, -1
 	for a.ask(warm).(*kmsg.InitProducerIDResponse).ErrorCode != 0 {
 		pass(200 * time.Millisecond)
 	}
@@ -149,15 +241,7 @@ func (a *apache) receive(message kmsg.Request) kmsg.Response {
 // transactional ids of this story.
 func (a *apache) records() (records []machine.Record) {
 	for {
-		fetch := kmsg.NewPtrFetchRequest()
-		fetch.Version, fetch.MaxWaitMillis, fetch.MinBytes, fetch.MaxBytes = 11, 0, 0, 8<<20
-		topic := kmsg.NewFetchRequestTopic()
-		topic.Topic = protocol.TransactionStateTopic
-		partition := kmsg.NewFetchRequestTopicPartition()
-		partition.FetchOffset, partition.PartitionMaxBytes = a.next, 8<<20
-		topic.Partitions = append(topic.Partitions, partition)
-		fetch.Topics = append(fetch.Topics, topic)
-		rest := a.ask(fetch).(*kmsg.FetchResponse).Topics[0].Partitions[0].RecordBatches
+		rest := a.fetch(a.next)
 		if len(rest) == 0 {
 			return records
 		}
@@ -177,6 +261,19 @@ func (a *apache) records() (records []machine.Record) {
 			a.next, rest = int64(batch.NextOffset()), tail
 		}
 	}
+}
+
+// fetch reads __transaction_state-0 from an offset on.
+func (a *apache) fetch(offset int64) []byte {
+	fetch := kmsg.NewPtrFetchRequest()
+	fetch.Version, fetch.MaxWaitMillis, fetch.MinBytes, fetch.MaxBytes = 11, 0, 0, 8<<20
+	topic := kmsg.NewFetchRequestTopic()
+	topic.Topic = protocol.TransactionStateTopic
+	partition := kmsg.NewFetchRequestTopicPartition()
+	partition.FetchOffset, partition.PartitionMaxBytes = offset, 8<<20
+	topic.Partitions = append(topic.Partitions, partition)
+	fetch.Topics = append(fetch.Topics, topic)
+	return a.ask(fetch).(*kmsg.FetchResponse).Topics[0].Partitions[0].RecordBatches
 }
 
 func nameOf(key []byte) string {
