@@ -34,6 +34,29 @@ func owns(id protocol.TopicID, partitions ...int32) []kmsg.ConsumerGroupHeartbea
 	return []kmsg.ConsumerGroupHeartbeatRequestTopic{{TopicID: id, Partitions: partitions}}
 }
 
+// TestLongestNames: what the longest names become (ids of members, keys) fits the records.
+func TestLongestNames(t *testing.T) {
+	s := settings()
+	s.InitialRebalanceDelay = 0
+	r := newRig(t, s)
+	r.addTopic("t", topicID("t"), 2)
+	name := strings.Repeat("n", 32_767)
+	r.beat(consumerBeat(name, name, 0, "t"))
+	for _, group := range []string{"classic", name} {
+		for _, join := range []*kmsg.JoinGroupRequest{joinOf(group, "", 3), joinOf(group, "", 9)} {
+			join.Protocols = []kmsg.JoinGroupRequestProtocol{{Name: "range", Metadata: sub("t")}}
+			if join.Version == 9 {
+				join.InstanceID = &name
+			}
+			r.send(join, name)
+			r.advance(5 * time.Second)
+		}
+		if g := r.c.lookup(group); g.empty() {
+			t.Errorf("nobody is in a group with a name of %d bytes", len(group))
+		}
+	}
+}
+
 // TestMigrationPolicies lets a group go each way only where it may.
 func TestMigrationPolicies(t *testing.T) {
 	for _, policy := range []struct{ upgrade, downgrade bool }{{}, {true, false}, {false, true}, {true, true}} {

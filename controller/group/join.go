@@ -2,6 +2,8 @@ package group
 
 import (
 	"encoding/hex"
+	"math"
+	"strings"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kmsg"
@@ -149,10 +151,14 @@ func (c *Coordinator) joinAnew(d *decision, g *classicGroup, j *join) *kmsg.Join
 	return j.refuse(id, protocol.MemberIDRequired)
 }
 
-// newMemberID makes an id as Kafka does: who asks, and a random UUID in hex.
+// newMemberID makes an id as Kafka does: who asks, and a random UUID in hex. Of a name
+// so long that records could not hold the id (Kafka fails there) the beginning must do.
 func (c *Coordinator) newMemberID(of string) string {
 	u := protocol.NewUUID(c.options.Random)
 	text := hex.EncodeToString(u[:])
+	if most := math.MaxInt16 - len("-00000000-0000-0000-0000-000000000000"); len(of) > most {
+		of = strings.ToValidUTF8(of[:most], "")
+	}
 	return of + "-" + text[:8] + "-" + text[8:12] + "-" + text[12:16] + "-" + text[16:20] + "-" + text[20:]
 }
 

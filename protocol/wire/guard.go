@@ -3,6 +3,7 @@ package wire
 import (
 	"encoding/binary"
 	"fmt"
+	"math"
 )
 
 // What decoding may allocate: the bound of RELIABILITY's count bombs. A count
@@ -52,6 +53,10 @@ func (g *guard) node(n *node, flexible bool) {
 		g.skip(n, n.size)
 	case kindString:
 		size := g.length(n, flexible, 2)
+		if size > math.MaxInt16 {
+			// Apache Kafka's decoders refuse it too, and in a key of a log record it has no place.
+			g.fail(n, "is a string of %d bytes, more than a string may have", size)
+		}
 		g.skip(n, size)
 		if size > 0 {
 			g.charge(size + size>>3 + stringMemory)

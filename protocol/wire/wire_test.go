@@ -117,11 +117,17 @@ func TestDecodeRefuses(t *testing.T) {
 		{"compact count 2^32-1", protocol.Metadata, 9, "\xff\xff\xff\xff\x0f", ErrMalformed},
 		{"number of six bytes", protocol.Metadata, 9, "\xff\xff\xff\xff\xff\x01", ErrMalformed},
 		{"null where none may be", protocol.CreateTopics, 2, "\xff\xff\xff\xff\x00\x00\x00\x00\x00", ErrMalformed},
+		{"string of 32,768 bytes", protocol.ConsumerGroupHeartbeat, 1, "\x81\x80\x02" + strings.Repeat("g", 1<<15), ErrMalformed},
 		{"tags without end", protocol.Metadata, 9, "\x01\x01\x00\x00\xff\xff\xff\xff\x0f", ErrMalformed},
 	} {
 		if _, err := DecodeRequest(RequestHeader{Key: c.key, Version: c.version}, []byte(c.body)); !errors.Is(err, c.want) {
 			t.Errorf("%s: %v", c.what, err)
 		}
+	}
+	longest := kmsg.NewPtrConsumerGroupHeartbeatRequest()
+	longest.Version, longest.Group = 1, strings.Repeat("g", 1<<15-1)
+	if _, err := DecodeRequest(RequestHeader{Key: protocol.ConsumerGroupHeartbeat, Version: 1}, longest.AppendTo(nil)); err != nil {
+		t.Errorf("the longest string: %v", err)
 	}
 	tag := []byte("\x01\x01\x00\x00\x01\x09\x02hi") // no topics, three flags, an unknown tag: skipped, not refused
 	if _, err := DecodeRequest(RequestHeader{Key: protocol.Metadata, Version: 9}, tag); err != nil {
