@@ -14,13 +14,21 @@ import (
 // Apache Kafka has it by re2j, which has Go's syntax. It may be shared.
 type Regex struct{ longest *regexp.Regexp }
 
+// maxSteps bounds the program that a regular expression becomes: each of its steps
+// may be looked at for each character of each topic's name. Without counted
+// repetitions a pattern of the longest string of the protocol stays about below it.
+const maxSteps = 1 << 15
+
 // CompileRegex reads a regular expression. The error is an
 // INVALID_REGULAR_EXPRESSION with the text of Apache Kafka. Refused besides is
-// what re2j would make into a program of millions of steps.
+// what re2j would make into a program of more than maxSteps.
 func CompileRegex(pattern string) (*Regex, error) {
 	parsed, err := syntax.Parse(pattern, syntax.Perl)
 	if err != nil {
 		return nil, invalidRegex(pattern, reasonOf(err))
+	}
+	if steps(parsed) > maxSteps {
+		return nil, invalidRegex(pattern, syntax.ErrLarge.String())
 	}
 	names := map[string]bool{}
 	for _, name := range parsed.CapNames() {
@@ -35,6 +43,22 @@ func CompileRegex(pattern string) (*Regex, error) {
 	}
 	compiled.Longest()
 	return &Regex{compiled}, nil
+}
+
+// steps tells about how many steps the program of an expression has. The parser
+// lets nested repetitions be a thousand together, so the number stays small.
+func steps(re *syntax.Regexp) int {
+	if re.Op == syntax.OpLiteral {
+		return len(re.Rune)
+	}
+	count := 1
+	for _, sub := range re.Sub {
+		count += steps(sub)
+	}
+	if re.Op == syntax.OpRepeat {
+		count *= max(re.Min, re.Max, 1)
+	}
+	return count
 }
 
 // reasonOf is the reason without what it is about, in the words of re2j.

@@ -78,6 +78,23 @@ func TestRegexTopics(t *testing.T) {
 	}
 }
 
+// TestRegexSize: what small patterns become is bounded; long lists of names are not refused.
+func TestRegexSize(t *testing.T) {
+	list := strings.Repeat("name-of-a-topic.1|x.y|", 1489)
+	if len(list) > 1<<15 {
+		t.Fatal(len(list))
+	}
+	for pattern, large := range map[string]bool{
+		list: false, "(?:ab){999}": false, strings.Repeat("a?", 16_000): false,
+		strings.Repeat("(?:.?){999}", 100): true, "(?:" + strings.Repeat(".?.{999}|", 3200) + "x)*": true, strings.Repeat(".{1000}", 40): true,
+	} {
+		_, err := CompileRegex(pattern)
+		if refused := err != nil && strings.HasSuffix(err.Error(), "expression too large."); refused != large || !refused && err != nil {
+			t.Errorf("%.20q…: refused %v", pattern, refused)
+		}
+	}
+}
+
 func FuzzCompileRegex(f *testing.F) {
 	for _, pattern := range []string{"foo.*", "(a|b)+", "[[:alpha:]]", `\pL`, "(?i)x", "a{2,3}", ")"} {
 		f.Add(pattern)
