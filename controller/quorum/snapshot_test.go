@@ -3,6 +3,7 @@ package quorum
 import (
 	"fmt"
 	"path"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -217,7 +218,15 @@ func FuzzReadSnapshot(f *testing.F) {
 		must(t, r.fs.MkdirAll(metaDir))
 		must(t, vfs.WriteFileAtomic(r.fs, name, content))
 		q := &Quorum{options: r.options, pool: r.options.Env.Pool}
-		if s, err := q.readSnapshot(name, snapshotID{}); err == nil {
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		s, err := q.readSnapshot(name, snapshotID{})
+		runtime.ReadMemStats(&after)
+		// A batch may be compressed; what it may expand to is bounded apart.
+		if used := after.TotalAlloc - before.TotalAlloc; err == nil && used > uint64(64*len(content)+64<<10)+snapshotSlack(s.values) {
+			t.Errorf("%d bytes were allocated for %d", used, len(content))
+		}
+		if err == nil {
 			total := 0
 			for _, value := range s.values {
 				total += len(value)
@@ -229,12 +238,27 @@ func FuzzReadSnapshot(f *testing.F) {
 	})
 }
 
+// snapshotSlack is what the values of a compressed batch may cost besides.
+func snapshotSlack(values [][]byte) uint64 {
+	total := 1 << 20
+	for _, value := range values {
+		total += 4 * len(value)
+	}
+	return uint64(total)
+}
+
 // FuzzParseState: no bytes make it panic, and what is read can be written.
 func FuzzParseState(f *testing.F) {
 	f.Add([]byte(`{"leaderId":1,"leaderEpoch":3,"votedId":-1,"votedDirectoryId":"AAAAAAAAAAAAAAAAAAAAAA","data_version":1}`))
 	f.Add([]byte(`{"clusterId":"","leaderId":1,"leaderEpoch":1,"votedId":-1,"appliedOffset":0,"currentVoters":[{"voterId":1}],"data_version":0}`))
 	f.Fuzz(func(t *testing.T, content []byte) {
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
 		file, err := parseState(content)
+		runtime.ReadMemStats(&after)
+		if used := after.TotalAlloc - before.TotalAlloc; used > uint64(64*len(content)+64<<10) {
+			t.Errorf("%d bytes were allocated for %d", used, len(content))
+		}
 		if err == nil && (*file.LeaderEpoch < 0 || protocol.NodeID(*file.LeaderID) < -1) {
 			t.Fatalf("%s", content)
 		}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/hex"
 	"os"
+	"runtime"
 	"sort"
 	"strconv"
 	"strings"
@@ -136,7 +137,13 @@ func FuzzParse(f *testing.F) {
 		f.Add([]byte(seed))
 	}
 	f.Fuzz(func(t *testing.T, text []byte) {
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
 		p, err := Parse(text)
+		runtime.ReadMemStats(&after)
+		if used := after.TotalAlloc - before.TotalAlloc; used > uint64(64*len(text)+64<<10) {
+			t.Errorf("%d bytes were allocated for %d", used, len(text))
+		}
 		if err != nil {
 			return
 		}
