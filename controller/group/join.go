@@ -151,14 +151,11 @@ func (c *Coordinator) joinAnew(d *decision, g *classicGroup, j *join) *kmsg.Join
 	return j.refuse(id, protocol.MemberIDRequired)
 }
 
-// newMemberID makes an id as Kafka does: who asks, and a random UUID in hex. Of a name
-// so long that records could not hold the id (Kafka fails there) the beginning must do.
+// newMemberID makes an id as Kafka does: who asks (as much of it as records can hold), and a random UUID in hex.
 func (c *Coordinator) newMemberID(of string) string {
 	u := protocol.NewUUID(c.options.Random)
 	text := hex.EncodeToString(u[:])
-	if most := math.MaxInt16 - len("-00000000-0000-0000-0000-000000000000"); len(of) > most {
-		of = strings.ToValidUTF8(of[:most], "")
-	}
+	of = strings.ToValidUTF8(of[:min(len(of), math.MaxInt16-len("-00000000-0000-0000-0000-000000000000"))], "")
 	return of + "-" + text[:8] + "-" + text[8:12] + "-" + text[12:16] + "-" + text[16:20] + "-" + text[20:]
 }
 
