@@ -69,7 +69,9 @@ type produceSlot struct {
 	batch     record.Batch // nil if records are not one batch: malformed
 	malformed error
 	guard     log.Guard // of the verification of its transaction
-	result    replica.AppendResult
+
+	unverified bool // that went wrong
+	result     replica.AppendResult
 }
 
 // append gives one batch to the replica; accepted as replica.Manager.Append.
@@ -242,7 +244,7 @@ func (p *producing) partitionResponse(slot *produceSlot, leaders *leaders) kmsg.
 			RelativeOffset: refused.BatchIndex, ErrorMessage: &refused.Message,
 		})
 	}
-	if len(result.RecordErrors) > 0 { // the only failures with a sentence of their own, as in Apache Kafka
+	if len(result.RecordErrors) > 0 || slot.unverified { // the only failures with a sentence of their own, as in Apache Kafka
 		part.ErrorMessage = protocol.MessageOf(result.Err)
 	}
 	if p.version >= leadersInProduceFrom && result.Err != nil && protocol.CodeOf(result.Err) == protocol.NotLeaderOrFollower {

@@ -90,8 +90,8 @@ func (p *producing) transact(req *kmsg.ProduceRequest) {
 		p.call.guard(func() {
 			defer frame.Release()
 			for i, slot := range asked {
-				if code := p.verificationCode(codes[i]); code != protocol.None {
-					slot.result = notAppended(code.Err())
+				if codes[i] != protocol.None {
+					slot.result, slot.unverified = notAppended(p.verificationError(codes[i])), true
 				}
 			}
 			p.held = true
@@ -100,17 +100,21 @@ func (p *producing) transact(req *kmsg.ProduceRequest) {
 	})
 }
 
-// verificationCode is what the producer is told: where nobody could say whether the
-// partition is part of the transaction it shall try again, by a code that every
-// version knows.
-func (p *producing) verificationCode(code protocol.ErrorCode) protocol.ErrorCode {
+// verificationError is what the producer is told, in Apache Kafka's words. Where
+// nobody could say whether the partition is part of the transaction it shall try
+// again, by a code that every version knows.
+func (p *producing) verificationError(code protocol.ErrorCode) error {
+	later := false
 	switch code {
+	case protocol.InvalidTxnState:
+		return protocol.Errorf(code, "Partition was not added to the transaction")
 	case protocol.NetworkException, protocol.CoordinatorLoadInProgress, protocol.CoordinatorNotAvailable, protocol.NotCoordinator:
-		return protocol.NotEnoughReplicas
+		later = true
 	case protocol.ConcurrentTransactions:
-		if p.version < produceAddsFrom {
-			return protocol.NotEnoughReplicas
-		}
+		later = p.version < produceAddsFrom
 	}
-	return code
+	if later {
+		return protocol.Errorf(protocol.NotEnoughReplicas, "Unable to verify the partition has been added to the transaction. Underlying error: %s", code)
+	}
+	return code.Err()
 }
