@@ -178,7 +178,7 @@ func (r *run) copyLoop(ctx context.Context, process int32, random *rand.Rand) {
 		session, err := kgo.NewGroupTransactSession(
 			kgo.SeedBrokers(r.addr), kgo.RecordPartitioner(kgo.ManualPartitioner()), kgo.TransactionalID(fmt.Sprintf("chaos-copy-%d", process)),
 			kgo.TransactionTimeout(transactionTimeout), kgo.ConsumerGroup("chaos-copy"), kgo.ConsumeTopics(topics[input].name),
-			kgo.FetchIsolationLevel(kgo.ReadCommitted()), kgo.RequireStableFetchOffsets(), kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()),
+			kgo.FetchIsolationLevel(kgo.ReadCommitted()), kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()),
 			kgo.SessionTimeout(8*time.Second), kgo.HeartbeatInterval(time.Second), kgo.RebalanceTimeout(15*time.Second), kgo.ProducerLinger(0),
 			kgo.RetryBackoffFn(func(int) time.Duration { return 50 * time.Millisecond }), kgo.FetchMaxWait(500*time.Millisecond),
 		)

@@ -52,7 +52,6 @@ type actor struct {
 	changed bool // it has not told its subscription yet
 	told    bool // it has told what it owns since that changed
 	busy    int
-	leader  bool
 	others  []string
 }
 

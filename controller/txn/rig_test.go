@@ -25,9 +25,8 @@ type rig struct {
 	drawn   protocol.ProducerID
 	leader  protocol.LeaderEpoch
 
-	asked   map[string]WriteMarkers // by transactional id: what is to be written
-	wanted  bool                    // a producer id is
-	written map[string][]string     // every marker that was reported: producer and transaction → outcomes
+	asked  map[string]WriteMarkers // by transactional id: what is to be written
+	wanted bool                    // a producer id is
 }
 
 var began = time.UnixMilli(1_700_000_000_000)
