@@ -16,7 +16,7 @@ INEFFASSIGN := github.com/gordonklaus/ineffassign@v0.2.0
 MISSPELL    := github.com/client9/misspell/cmd/misspell@v0.3.4
 ERRORLINT   := codeberg.org/polyfloyd/go-errorlint@v1.9.1
 
-.PHONY: all install build run test test-quick unit race lint cross torn fuzz sim compat suites readme-table consumers tools applications diff dumpcheck crash chaos soak-chaos edge bench rebalance rebalance-alone lag control control-sample clean
+.PHONY: all install build run test test-quick unit race lint cross torn fuzz sim compat suites readme-table consumers tools applications diff dumpcheck handover crash chaos soak-chaos edge bench rebalance rebalance-alone lag control control-sample clean
 
 all: build
 
@@ -27,7 +27,7 @@ run: build ## a working broker on localhost:9092, data in ./data
 	exec ./bin/ottla serve
 
 # Everything, in the order of cost. What a part needs it installs itself.
-test: install build lint cross unit race torn sim fuzz compat suites consumers tools applications diff dumpcheck crash chaos edge rebalance-alone lag control-sample
+test: install build lint cross unit race torn sim fuzz compat suites consumers tools applications diff dumpcheck handover crash chaos edge rebalance-alone lag control-sample
 	@echo "make test: all parts passed"
 
 test-quick: build ## under two minutes
@@ -86,6 +86,9 @@ diff: build
 
 dumpcheck: build
 	compat/run.sh dumpcheck
+
+handover: build ## directories of three versions of Apache Kafka to Ottla and back
+	compat/run.sh handover
 
 crash: build
 	compat/run.sh crash

@@ -2,6 +2,7 @@
 # Installs what the compatibility suite needs, and says what it does:
 #   kcat, a JDK (17 or newer), maven, python3-venv, npm Debian packages, only where missing, only as root
 #   Apache Kafka 4.4.0 (broker, tools, Java clients)     Maven Central, by compat/pom.xml, into the cache
+#   Apache Kafka 4.1.2 and 3.9.2                         Maven Central, by compat/datadir/pom.xml, into the cache
 #   confluent-kafka, kafka-python, aiokafka              PyPI, by compat/python/requirements.txt, into a venv in the cache
 #   kafkajs, @platformatic/kafka, Node.js 22             npm, by compat/node/package-lock.json, into the cache
 #   sarama, kafka-go, rdkafka                            Go's module proxy and crates.io, by compat/sarama/go.sum, compat/kafkago/go.sum and
@@ -114,6 +115,33 @@ install_applications() {
   echo "$sum" >"$cache/programs.stamp"
 }
 
+# install_older brings the older versions of Apache Kafka whose directories are handed over, each with the tools and clients of its
+# own, and compiles the program that runs them. What is compiled against the oldest runs on all.
+install_older() {
+  local sum version
+  for version in 4.1.2 3.9.2; do
+    sum=$version-$(checksum "$here/datadir/pom.xml")
+    stamped "kafka-$version" "$sum" && continue
+    say "Apache Kafka $version from Maven Central into $cache/kafka-$version (57 MB)"
+    rm -rf "$cache/kafka-$version" "$cache/kafka-$version.part"
+    mvn -q -B -f "$here/datadir/pom.xml" -Dkafka.version="$version" dependency:copy-dependencies -DoutputDirectory="$cache/kafka-$version.part" \
+      >"$cache/mvn-$version.log" 2>&1 || {
+      tail -20 "$cache/mvn-$version.log" >&2
+      die "mvn could not fetch the jars named in compat/datadir/pom.xml"
+    }
+    mv "$cache/kafka-$version.part" "$cache/kafka-$version"
+    echo "$sum" >"$cache/kafka-$version.stamp"
+  done
+  sum=$(checksum "$here/datadir/pom.xml" "$here"/datadir/java/*.java)
+  stamped handover "$sum" && return 0
+  say "compiling compat/datadir/java into $cache/handover"
+  rm -rf "$cache/handover" "$cache/handover.part"
+  mkdir -p "$cache/handover.part"
+  javac -nowarn -XDsuppressNotes --release 17 -d "$cache/handover.part" -cp "$cache/kafka-3.9.2/*" "$here"/datadir/java/*.java
+  mv "$cache/handover.part" "$cache/handover"
+  echo "$sum" >"$cache/handover.stamp"
+}
+
 install_venv() {
   local sum
   sum=$(checksum "$here/python/requirements.txt")
@@ -201,5 +229,6 @@ if [ "${1:-}" != --java-only ]; then
 fi
 install_jars
 install_driver
+install_older
 install_applications
 say "ready in $cache"

@@ -9,6 +9,7 @@
 #   run.sh applications   Kafka Streams, a Kafka Connect worker, spring-kafka
 #   run.sh dumpcheck   Apache Kafka's DumpLogSegments over every file of a loaded node, then Apache Kafka on its directory;
 #                      replicas moved between directories under load
+#   run.sh handover    directories of Apache Kafka 4.4.0, 4.1.2 and 3.9.2 to Ottla and back
 #   run.sh crash       kill -9 under load, restart; with 1 GB of log; and the measured start, memory and size
 #   run.sh edge        bombs and floods in a control group of 256 MB while a good client goes on; few descriptors; idle connections
 #   run.sh chaos       workers of all kinds under kill -9, SIGTERM, SIGSTOP and a slow disk; what they saw is judged (compat/chaos)
@@ -20,7 +21,7 @@
 #   run.sh diff        raw requests, every field of the answers compared with the record of Apache Kafka
 #   run.sh control     clients, consumers, tools, applications and diff against Apache Kafka 4.4.0, recorded under testdata/control/
 #   run.sh control-sample   a few cells against Apache Kafka again, compared with what is recorded; and RESULTS.md is in step (for CI)
-#   run.sh all         install, clients, suites, tools, applications, diff, dumpcheck, crash
+#   run.sh all         install, clients, suites, tools, applications, diff, dumpcheck, handover, crash
 #
 # OTTLA_COMPAT_TARGET=kafka runs a part against Apache Kafka instead of bin/ottla. OTTLA_COMPAT_RUN narrows the tests to a
 # go test -run pattern below the part's test (clients: all/kcat/codec-gzip). Results go to compat/results/ (ignored by git).
@@ -37,7 +38,7 @@ export OTTLA_COMPAT_PIDS=$pids
 sweep() {
   local pid
   while read -r pid; do
-    if [ -r "/proc/$pid/cmdline" ] && tr '\0' ' ' <"/proc/$pid/cmdline" | grep -qE 'kafka\.Kafka|ottla serve| Driver| Applications|ConnectDistributed|driver\.(py|js)|^kcat '; then
+    if [ -r "/proc/$pid/cmdline" ] && tr '\0' ' ' <"/proc/$pid/cmdline" | grep -qE 'kafka\.Kafka|ottla serve| Driver| Handover| Applications|ConnectDistributed|driver\.(py|js)|^kcat '; then
       kill -9 "$pid" 2>/dev/null || true
     fi
   done <"$pids"
@@ -84,6 +85,10 @@ case "${1:-}" in
   dumpcheck)
     "$here/install.sh"
     run_tests "Test(Dump|Adopt|LogDirs|TransactionLog)" 10m
+    ;;
+  handover)
+    "$here/install.sh"
+    run_tests TestHandover 10m
     ;;
   diff)
     "$here/install.sh"
@@ -138,7 +143,7 @@ case "${1:-}" in
     go test -tags compat -count=1 ./compat/table
     ;;
   all)
-    for part in clients suites consumers tools applications diff dumpcheck crash edge; do "$here/run.sh" "$part"; done
+    for part in clients suites consumers tools applications diff dumpcheck handover crash edge; do "$here/run.sh" "$part"; done
     ;;
   *)
     sed -n '2,/^set/{/^#/s/^# \{0,1\}//p}' "$0" >&2

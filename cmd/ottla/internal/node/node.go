@@ -87,6 +87,7 @@ type Node struct {
 
 	started atomic.Bool
 	fresh   bool                                   // the directories were formatted by this start
+	report  store.Report                           // what the opening of the directories found
 	failed  atomic.Pointer[[]protocol.DirectoryID] // log directories that failed since the start
 }
 
@@ -159,7 +160,7 @@ func (n *Node) Start(now time.Time) error {
 	if err != nil {
 		return errors.Join(err, n.quorum.Close(now), n.prepared.Close())
 	}
-	n.store = logs
+	n.store, n.report = logs, report
 	n.logReport(report)
 	n.assemble(now)
 	n.applier.First(now, image)
