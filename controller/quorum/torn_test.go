@@ -49,7 +49,7 @@ var tears = []tear{
 // tearings goes through every byte of a file and every tear, or a sample: all of
 // them with OTTLA_TORN=full.
 func tearings(content []byte, stride int, visit func(tear, int, []byte)) {
-	if os.Getenv("OTTLA_TORN") == "full" {
+	if full() {
 		stride = 1
 	}
 	for i, kind := range tears {
@@ -60,6 +60,11 @@ func tearings(content []byte, stride int, visit func(tear, int, []byte)) {
 		}
 	}
 }
+
+func full() bool { return os.Getenv("OTTLA_TORN") == "full" }
+
+// recoveries is how many starts the torn tests of this package have tried; the last of them prints it.
+var recoveries int
 
 // firstDifference is the first byte that a tear changed.
 func firstDifference(content, torn []byte) int {
@@ -101,6 +106,7 @@ func tornBase(t *testing.T, trust log.Trust, last ...string) *rig {
 // must name the file and leave everything as it is.
 func tornStart(t *testing.T, base *rig, name string, content []byte) (*rig, error) {
 	t.Helper()
+	recoveries++
 	disk := base.fs.Kill()
 	writeFile(t, disk, name, content)
 	before := files(t, disk)
@@ -288,6 +294,7 @@ func TestTornSegments(t *testing.T) {
 			content, err := vfs.ReadFile(disk, name)
 			must(t, err)
 			tearings(content, 13, func(kind tear, position int, torn []byte) {
+				recoveries++
 				disk := base.fs.Kill()
 				writeFile(t, disk, name, torn)
 				before := files(t, disk)
@@ -322,4 +329,9 @@ func TestTornRebuildable(t *testing.T) {
 			})
 		}
 	}
+}
+
+// TestTornTotal runs last.
+func TestTornTotal(t *testing.T) {
+	t.Logf("%d recoveries: files of the metadata log", recoveries)
 }

@@ -37,16 +37,19 @@ type checkpoints struct {
 	// caps are recovery points that a truncation has lowered. Until it is over, the log still shows a
 	// DurableEnd that must not be written.
 	caps offsets
+	// damaged are the files that could not be parsed: the next write replaces them, whatever is wanted.
+	damaged map[string]bool
 }
 
 // readCheckpoints reads the files; those that cannot be parsed are taken as empty and named.
 func readCheckpoints(fsys vfs.FS, dir string) (c *checkpoints, damaged []string, err error) {
-	c = &checkpoints{fsys: fsys, dir: dir, onDisk: map[string]offsets{}, caps: offsets{}}
+	c = &checkpoints{fsys: fsys, dir: dir, onDisk: map[string]offsets{}, caps: offsets{}, damaged: map[string]bool{}}
 	for _, file := range checkpointFiles {
 		read, err := readCheckpoint(fsys, path.Join(dir, file))
 		switch {
 		case errors.Is(err, checkpoint.ErrDamaged):
 			damaged = append(damaged, file)
+			c.damaged[file] = true
 			read = offsets{}
 		case err != nil:
 			return nil, nil, err
@@ -92,13 +95,14 @@ func (c *checkpoints) write(file string, wanted func(onDisk offsets) offsets) er
 }
 
 func (c *checkpoints) writeLocked(file string, content offsets) error {
-	if maps.Equal(content, c.onDisk[file]) {
+	if maps.Equal(content, c.onDisk[file]) && !c.damaged[file] {
 		return nil
 	}
 	if err := checkpoint.WriteOffsets(c.fsys, path.Join(c.dir, file), content); err != nil {
 		return err
 	}
 	c.onDisk[file] = content
+	delete(c.damaged, file)
 	return nil
 }
 

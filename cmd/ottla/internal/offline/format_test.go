@@ -369,6 +369,56 @@ func TestFormatIgnoresFormatted(t *testing.T) {
 	}
 }
 
+func checkFormat(t *testing.T, when string, seed uint64, k *vfs.Mem) {
+	t.Helper()
+	o := standalone()
+	must(t, FinishFormat(k, o.Dirs, ""))
+	ok, err := CheckAutoFormat(k, o.Dirs, "")
+	if err != nil {
+		t.Fatalf("%s: %v", when, err)
+	}
+	if ok {
+		must(t, Format(start, k, seeded(seed+1000), o, io.Discard))
+	} else {
+		openStore(t, when, k, o)
+	}
+	k = k.CrashWith(nil)
+	openStore(t, when, k, o)
+	must(t, Dump(io.Discard, k, "d/a/__cluster_metadata-0/"+firstSnapshot, DumpOptions{}))
+	meta, err := store.ReadMetaProperties(k, "d/a")
+	must(t, err)
+	var out bytes.Buffer
+	must(t, Dump(&out, k, "d/a/__cluster_metadata-0/"+firstSnapshot, DumpOptions{}))
+	if !strings.Contains(out.String(), "DirectoryID:"+meta.DirectoryID.String()) {
+		t.Fatalf("%s: the voter is not in the directory %s", when, meta.DirectoryID)
+	}
+}
+
+// TestFormatCrashStates goes through every class of what a power cut may leave, before each operation.
+func TestFormatCrashStates(t *testing.T) {
+	recoveries := 0
+	m := vfs.NewMem(nil)
+	all := func(when string) {
+		m.CrashStates(func(state string, left *vfs.Mem) {
+			recoveries++
+			checkFormat(t, fmt.Sprintf("power cut (%s) before %s", state, when), 0, left)
+		})
+	}
+	m.OnOperation(func(op vfs.Operation) error {
+		if op.Kind.Changes() {
+			all(op.String())
+		}
+		return nil
+	})
+	must(t, Format(start, m, seeded(0), standalone(), io.Discard))
+	m.OnOperation(nil)
+	all("nothing more")
+	t.Logf("%d recoveries: crash states of format", recoveries)
+	if recoveries < 100 {
+		t.Error("that is too few")
+	}
+}
+
 // TestFormatCrashes cuts the power at every operation: afterwards, but for what FinishFormat ends, all directories are
 // formatted or none is, a second format does the work, and a node starts.
 func TestFormatCrashes(t *testing.T) {
@@ -377,27 +427,7 @@ func TestFormatCrashes(t *testing.T) {
 		m, o := vfs.NewMem(seeded(seed)), standalone()
 		check := func(when string, k *vfs.Mem) {
 			crashes++
-			must(t, FinishFormat(k, o.Dirs, ""))
-			ok, err := CheckAutoFormat(k, o.Dirs, "")
-			again := standalone()
-			if err != nil {
-				t.Fatalf("seed %d, %s: %v", seed, when, err)
-			}
-			if ok {
-				must(t, Format(start, k, seeded(seed+1000), again, io.Discard))
-			} else {
-				openStore(t, when, k, again)
-			}
-			k = k.CrashWith(nil)
-			openStore(t, when, k, again)
-			must(t, Dump(io.Discard, k, "d/a/__cluster_metadata-0/"+firstSnapshot, DumpOptions{}))
-			meta, err := store.ReadMetaProperties(k, "d/a")
-			must(t, err)
-			var out bytes.Buffer
-			must(t, Dump(&out, k, "d/a/__cluster_metadata-0/"+firstSnapshot, DumpOptions{}))
-			if !strings.Contains(out.String(), "DirectoryID:"+meta.DirectoryID.String()) {
-				t.Fatalf("seed %d, %s: the voter is not in the directory %s", seed, when, meta.DirectoryID)
-			}
+			checkFormat(t, fmt.Sprintf("seed %d, %s", seed, when), seed, k)
 		}
 		m.OnOperation(func(op vfs.Operation) error {
 			if op.Kind.Changes() {
