@@ -15,10 +15,6 @@ import (
 	"ottla/compat/suite"
 )
 
-// transactionsServed says whether Ottla serves transactions: the rows marked transactions then run against it too. Apache Kafka
-// always runs them.
-const transactionsServed = false
-
 // patience is how long a cell waits for what must come; far more than it takes on a busy machine.
 const patience = 2 * time.Minute
 
@@ -35,9 +31,8 @@ type appT struct {
 }
 
 type appCase struct {
-	name         string
-	transactions bool // it needs them
-	run          func(*appT)
+	name string
+	run  func(*appT)
 }
 
 // TestApplications runs Kafka Streams, a Kafka Connect worker and a spring-kafka program against one node, side by side.
@@ -58,9 +53,7 @@ func TestApplications(t *testing.T) {
 	run := func(t *testing.T, group []appCase) {
 		apps := startApplications(t)
 		for _, c := range group {
-			if !c.transactions || transactionsServed || node.Kind() == harness.Kafka {
-				runApplication(t, node, apps, c, results)
-			}
+			runApplication(t, node, apps, c, results)
 		}
 	}
 	alone := len(groups) - 1

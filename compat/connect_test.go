@@ -22,7 +22,7 @@ import (
 func connectCases() []appCase {
 	return []appCase{
 		{name: "connect file to topic to file, worker killed, two workers", run: connectFiles},
-		{name: "connect exactly-once source, worker killed", transactions: true, run: connectExactlyOnce},
+		{name: "connect exactly-once source, worker killed", run: connectExactlyOnce},
 	}
 }
 

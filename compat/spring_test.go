@@ -14,7 +14,7 @@ import (
 func springCases() []appCase {
 	return []appCase{
 		{name: "spring-kafka template, listeners of every kind, dead letters, retry topics, replies", run: springProgram},
-		{name: "spring-kafka template in a transaction", transactions: true, run: springTransactions},
+		{name: "spring-kafka template in a transaction", run: springTransactions},
 	}
 }
 

@@ -130,7 +130,7 @@ func streamsCases() []appCase {
 			streamsCount(t, "count-memory", map[string]any{"store": "memory", "windows": true, "threads": 2})
 		}},
 		{name: "streams word count with RocksDB, then StreamsResetter", run: streamsReset},
-		{name: "streams word count exactly once", transactions: true, run: func(t *appT) {
+		{name: "streams word count exactly once", run: func(t *appT) {
 			streamsCount(t, "count-once", map[string]any{"guarantee": exactlyOnceV2, "windows": true})
 		}},
 		{name: "streams two instances share and hand over", run: streamsShare},
@@ -143,7 +143,7 @@ func streamsCrashCases() []appCase {
 	return []appCase{
 		{name: "streams killed, state restored from the changelog", run: func(t *appT) { streamsKilled(t, "killed", nil) }},
 		{name: "streams killed, a standby takes over", run: streamsStandby},
-		{name: "streams killed, exactly once", transactions: true, run: func(t *appT) {
+		{name: "streams killed, exactly once", run: func(t *appT) {
 			streamsKilled(t, "killed-once", map[string]any{"guarantee": exactlyOnceV2})
 		}},
 	}
@@ -153,7 +153,7 @@ func streamsCrashCases() []appCase {
 func streamsRestartCases() []appCase {
 	return []appCase{
 		{name: "streams while the node is killed and started again", run: func(t *appT) { streamsNodeKilled(t, "bounce", nil) }},
-		{name: "streams exactly once while the node is killed and started again", transactions: true, run: func(t *appT) {
+		{name: "streams exactly once while the node is killed and started again", run: func(t *appT) {
 			streamsNodeKilled(t, "bounce-once", map[string]any{"guarantee": exactlyOnceV2})
 		}},
 	}

@@ -12,22 +12,18 @@ import (
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kgo"
 
-	"ottla/compat/harness"
 	"ottla/compat/suite"
 )
 
 // perfToolCases are the tools that Apache Kafka's own system tests drive clients with, and those that measure.
 func perfToolCases() []toolCase {
-	cases := []toolCase{
+	return []toolCase{
 		{"VerifiableProducer", "and VerifiableConsumer", verifiable},
 		{"EndToEndLatency", "plain, and with keys and headers", endToEndLatency},
 		{"ConsumerPerformance", "every option", consumerPerformance},
 		{"ClientCompatibilityTest", "everything is supported", clientCompatibility},
+		{"TransactionalMessageCopier", "copies in transactions", transactionalCopier},
 	}
-	if kind, err := harness.TargetKind(); transactionsServed || err == nil && kind == harness.Kafka {
-		cases = append(cases, toolCase{"TransactionalMessageCopier", "copies in transactions", transactionalCopier})
-	}
-	return cases
 }
 
 // events are the lines of JSON that the verifiable clients print.
