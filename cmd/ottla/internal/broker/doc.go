@@ -2,11 +2,13 @@
 // active controller and sends heartbeats (Lifecycle), turns what changed between
 // two Images into roles of replicas and settings of logs (Applier) and into loads
 // and unloads of coordinators (Coordinators), reports in which directory a
-// replica lies, and draws producer ids in blocks (ProducerIDs).
+// replica lies, and draws producer ids in blocks (ProducerIDs). For transactions
+// it has their markers written (Markers) and asks their coordinators about what
+// producers write to (Additions).
 //
 // It is not the controller and takes no request of a client. It reaches the
-// controller only by the Send function that node hands in, which is the same
-// whether the controller is this process or another machine.
+// controller and other brokers only by the functions Send and SendTo that node
+// hands in, which are the same whether that is this process or another machine.
 //
 // No goroutine, timer or clock: each part has Tick(now) and NextDeadline, and
 // takes replies to what it sent into a queue that the next Tick reads, after
