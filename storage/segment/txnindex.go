@@ -70,6 +70,9 @@ func (s *Segment) AddAborted(t AbortedTxn) error {
 	s.txnStale.Store(true)
 	err := s.txn.with(true, func(file vfs.File) error {
 		_, err := file.WriteAt(t.appendTo(nil), count*txnEntryBytes)
+		if err != nil {
+			_ = file.Truncate(count * txnEntryBytes) // of a part of an entry others would complain; the next one overwrites it
+		}
 		return err
 	})
 	if err != nil {
@@ -173,20 +176,28 @@ func (s *Segment) WriteTxnIndex(list []AbortedTxn) error {
 	return nil
 }
 
-// DropAborted drops the transactions whose marker is at or after offset.
+// DropAborted drops the transactions whose marker is at or after offset. It writes nothing, since it is called when a
+// disk is full, and readers find those that stay at any moment: without them they would take aborted records for
+// committed ones. What the file keeps behind them when it cannot be cut is overwritten by the next one, or dropped when
+// the log is opened.
 func (s *Segment) DropAborted(offset protocol.Offset) error {
-	var kept []AbortedTxn
-	all := true
+	kept, last, all := int64(0), protocol.NoOffset, true
 	_, err := s.Aborted(s.base, func(t AbortedTxn) bool {
 		if all = t.LastOffset < offset; all {
-			kept = append(kept, t)
+			kept, last = kept+1, t.LastOffset
 		}
 		return all
 	})
 	if err != nil || all {
 		return err
 	}
-	return s.WriteTxnIndex(kept)
+	s.lastTxn = last
+	s.txnCount.Store(kept)
+	s.txnStale.Store(true)
+	if err := s.txn.with(false, func(file vfs.File) error { return file.Truncate(kept * txnEntryBytes) }); err != nil {
+		return fmt.Errorf("cannot cut a transaction index: %w", err)
+	}
+	return nil
 }
 
 func isMissing(err error) bool { return errors.Is(err, fs.ErrNotExist) }
