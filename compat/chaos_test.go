@@ -117,3 +117,53 @@ func TestChaosSoak(t *testing.T) {
 		seed++
 	}
 }
+
+// TestHeld lets requests come past the next transaction, on Ottla and on Apache Kafka. With transactions v2 they do nothing; with
+// v1, which cannot tell them apart, nothing that they do not do there.
+func TestHeld(t *testing.T) {
+	need(t)
+	ctx := cellContext(t)
+	results := map[harness.Kind]map[bool][]chaos.Late{}
+	for _, kind := range []harness.Kind{harness.Kafka, target(t)} {
+		if results[kind] != nil {
+			continue
+		}
+		node := startNodeIn(t, harness.Options{Kind: kind, Name: "held", Dir: workDir(t)})
+		results[kind] = map[bool][]chaos.Late{}
+		for _, second := range []bool{false, true} {
+			all, err := chaos.HoldRequests(ctx, node.Addr(), second)
+			if err != nil {
+				t.Fatalf("%s, transactions v2 %t: %v\n%s", serverName(kind), second, err, node.LogTail(15))
+			}
+			results[kind][second] = all
+			for _, late := range all {
+				harness.Progress("held: %s, transactions v2 %t: %+v", serverName(kind), second, late)
+			}
+		}
+		node.Close()
+	}
+	for second, all := range results[target(t)] {
+		for i, late := range all {
+			if second && !late.Sound() || late.Worse(results[harness.Kafka][second][i]) {
+				t.Errorf("transactions v2 %t: %+v; Apache Kafka: %+v", second, late, results[harness.Kafka][second][i])
+			}
+		}
+	}
+}
+
+// TestBeginCommit begins and commits OTTLA_BEGIN_COMMIT transactions while the node is restarted, by kill -9 and by SIGTERM: none
+// hangs, and the last stable offset reaches the end.
+func TestBeginCommit(t *testing.T) {
+	need(t)
+	node := startNode(t, "begin-commit", nil)
+	defer explain(t, node)
+	count := setting(t, "OTTLA_BEGIN_COMMIT", 5000)
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute+time.Duration(count)*20*time.Millisecond)
+	defer cancel()
+	result, err := chaos.BeginCommit(ctx, node, count, max(3, count/10_000))
+	if err != nil {
+		t.Fatal(err)
+	}
+	harness.Progress("%s: %s", serverName(node.Kind()), result)
+	stopCleanly(t, node)
+}
