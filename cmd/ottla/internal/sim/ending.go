@@ -48,6 +48,9 @@ func (s *Simulation) waiting() string {
 		if failed := h.node.Store().Failed(); len(failed) > 0 {
 			return h.name + ": offline: " + failed[0].String()
 		}
+		if text := h.undecidedParts(); text != "" {
+			return text
+		}
 	}
 	var all []string
 	for _, c := range s.clients {
@@ -69,7 +72,9 @@ func (s *Simulation) readAll() {
 	c.cuts = 0
 	r := &reader{s: s, host: h, conn: c}
 	for _, w := range h.watched.list {
-		r.parts = append(r.parts, w.part)
+		if !w.part.topic.plan.transactions {
+			r.parts = append(r.parts, w.part)
+		}
 	}
 	r.next()
 }
@@ -88,7 +93,7 @@ type reader struct {
 
 func (r *reader) next() {
 	if len(r.parts) == 0 {
-		r.done()
+		r.s.readTransactions(r.done)
 		return
 	}
 	r.part, r.parts = r.parts[0], r.parts[1:]

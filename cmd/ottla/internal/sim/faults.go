@@ -129,7 +129,7 @@ func (h *host) someDirectory() string {
 // cutAll cuts every connection of clients at once.
 func (h *host) cutAll() {
 	for _, c := range slices.Clone(h.conns) {
-		if h.channel == nil || c != h.channel.conn {
+		if !c.internal {
 			c.cut()
 		}
 	}

@@ -42,6 +42,7 @@ type host struct {
 	tasks        []*task
 	conns        []*conn
 	channel      *channel
+	peers        []*channel // to brokers: one for each API
 	watched      watch
 	slowTasks    time.Time // until then tasks are slow
 	crashIn      int       // operations on the disk until the process dies; 0: not armed
@@ -151,7 +152,7 @@ func (h *host) options() node.Options {
 	incarnation := h.incarnation
 	return node.Options{
 		Config: h.config(), FS: h.disk, Random: h.random.fork().next, Logger: h.s.logger, Hostname: "h0",
-		Workers: h.work, Send: h.send,
+		Workers: h.work, Send: h.send, SendTo: h.sendTo,
 		Fatal: func(err error) {
 			if h.runs(incarnation) && h.fatal == nil {
 				h.s.tracef("%s: fatal: %v", h.name, err)
@@ -178,7 +179,7 @@ func (h *host) config() *config.BrokerConfig {
 func (h *host) boot(after end) {
 	h.incarnation++
 	h.up, h.started, h.serving, h.stopping, h.inline, h.dying, h.sawFault = true, false, false, false, true, false, false
-	h.fatal, h.tasks, h.conns, h.pumps, h.channel = nil, nil, nil, nil, nil
+	h.fatal, h.tasks, h.conns, h.pumps, h.channel, h.peers = nil, nil, nil, nil, nil, nil
 	h.crashIn = 0
 	if h.s.plan.faults.midOperation && h.s.phase == working && after != firstBoot && h.random.chance(200) {
 		h.armCrash(300)
@@ -234,7 +235,7 @@ func (h *host) serve() {
 	}
 	h.brokers = server.New(h.node.Handler(), options)
 	h.controllers = server.New(h.node.Handler(), options)
-	h.channel = newChannel(h)
+	h.channel = &channel{host: h, scope: protocol.OnController}
 }
 
 // accept opens a connection; nil if nobody listens.
@@ -248,6 +249,18 @@ func (h *host) accept(scope protocol.Scope) *server.Local {
 		return nil
 	}
 	return h.brokers.Local(server.Listener{Name: "PLAINTEXT", Protocol: config.Plaintext, Scope: scope})
+}
+
+// acceptSelf opens a connection from the node to itself: what it says to itself goes
+// over the server of the controllers, which stays until the last reply is sent.
+func (h *host) acceptSelf(scope protocol.Scope) *server.Local {
+	switch {
+	case !h.up || !h.started:
+		return nil
+	case scope == protocol.OnController:
+		return h.accept(scope)
+	}
+	return h.controllers.Local(server.Listener{Name: "PLAINTEXT", Protocol: config.Plaintext, Scope: scope, Secure: true})
 }
 
 func (h *host) state(state broker.State) {
@@ -410,7 +423,7 @@ func (h *host) drain() {
 		return
 	}
 	for _, c := range h.conns {
-		if c.host == h && c != h.channel.conn {
+		if !c.internal {
 			c.loseUp = true
 		}
 	}
@@ -420,7 +433,7 @@ func (h *host) drain() {
 
 func (h *host) drained(tries int) {
 	for _, c := range h.conns {
-		if c == h.channel.conn || c.local.Unanswered() == 0 || c.hungUp {
+		if c.internal || c.local.Unanswered() == 0 || c.hungUp {
 			continue
 		}
 		if tries > 500 {
@@ -449,10 +462,12 @@ func (h *host) collapse() {
 func (h *host) shut(clean bool) {
 	incarnation := h.incarnation
 	h.inline = true
-	if c := h.channel.conn; c != nil && c.open {
-		c.hungUp = true
-		h.enter(c.local.Close)
-		c.broken()
+	for _, channel := range append([]*channel{h.channel}, h.peers...) {
+		if c := channel.conn; c != nil && c.open && h.runs(incarnation) {
+			c.hungUp = true
+			h.enter(c.local.Close)
+			c.broken()
+		}
 	}
 	for len(h.tasks) > 0 && h.runs(incarnation) {
 		h.runTask(h.tasks[0])
@@ -497,6 +512,19 @@ func directoryOf(dirs []string, name string) string {
 		}
 	}
 	return ""
+}
+
+// sendTo is broker.SendTo: each API has a connection of its own, as in node.
+func (h *host) sendTo(_ protocol.NodeID, req kmsg.Request, done func(kmsg.Response, error)) {
+	for _, p := range h.peers {
+		if p.key == req.Key() {
+			p.send(req, done)
+			return
+		}
+	}
+	p := &channel{host: h, scope: protocol.OnBroker, key: req.Key()}
+	h.peers = append(h.peers, p)
+	p.send(req, done)
 }
 
 // send is broker.Send.

@@ -52,8 +52,9 @@ type partModel struct {
 	maxStart protocol.Offset
 	seen     observation
 
-	cutPending bool // the power went since the last look
-	wasClean   bool // the last end was a clean stop
+	undecided  []undecided // in transactions
+	cutPending bool        // the power went since the last look
+	wasClean   bool        // the last end was a clean stop
 }
 
 // lostTail is what a power cut took: everything from end on. What earlier processes

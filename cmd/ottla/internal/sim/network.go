@@ -31,6 +31,7 @@ type conn struct {
 	stalled     [][]byte // requests that wait until the node reads on
 	writing     bool     // a turn of the node's writer is scheduled
 	hungUp      bool     // the node's end is closed
+	internal    bool     // from the node itself
 
 	open         bool // the client's end
 	inflight     []*exchange
@@ -53,7 +54,11 @@ type exchange struct {
 
 // connect opens a connection to a host's listener; nil if nobody listens there.
 func (s *Simulation) connect(name string, h *host, scope protocol.Scope, onCut func()) *conn {
-	local := h.accept(scope)
+	return s.connectTo(name, h, h.accept(scope), onCut)
+}
+
+// connectTo is connect for an end that was accepted already; nil stays nil.
+func (s *Simulation) connectTo(name string, h *host, local *server.Local, onCut func()) *conn {
 	if local == nil {
 		return nil
 	}

@@ -76,6 +76,7 @@ func (h *host) observePart(w *watched) {
 		w.log = l // another one after a move to another disk
 	}
 	view := w.log.View()
+	h.observeTransactions(p, view.FirstUnstableOffset)
 	now := observation{h.incarnation, view.LogStartOffset, highWatermark, view.LogEndOffset, view.DurableEnd}
 	before := p.seen
 	if now == before {

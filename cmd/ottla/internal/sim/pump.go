@@ -85,10 +85,12 @@ func (p *pump) counted(now time.Time) {
 	}
 }
 
-// channel is a node's way to the active controller, with a client that connects
+// channel is a node's way to the active controller or to a broker, with a client that connects
 // again when it is cut.
 type channel struct {
 	host  *host
+	scope protocol.Scope
+	key   int16 // of the requests to a broker
 	conn  *conn
 	queue []outgoing
 	due   bool
@@ -98,8 +100,6 @@ type outgoing struct {
 	req  kmsg.Request
 	done func(kmsg.Response, error)
 }
-
-func newChannel(h *host) *channel { return &channel{host: h} }
 
 func (c *channel) send(req kmsg.Request, done func(kmsg.Response, error)) {
 	c.queue = append(c.queue, outgoing{req, done})
@@ -112,12 +112,13 @@ func (c *channel) send(req kmsg.Request, done func(kmsg.Response, error)) {
 func (c *channel) flush() {
 	c.due = false
 	if c.conn == nil || !c.conn.open {
-		c.conn = c.host.s.connect(c.host.name+"-channel", c.host, protocol.OnController, nil)
+		c.conn = c.host.s.connectTo(c.host.name+"-channel", c.host, c.host.acceptSelf(c.scope), nil)
 		if c.conn == nil {
 			c.due = true
 			c.host.after(50*time.Millisecond, "tries the controller again", c.flush)
 			return
 		}
+		c.conn.internal = true
 		h, incarnation := c.host, c.host.incarnation
 		c.conn.within = func(run func()) {
 			if h.runs(incarnation) {

@@ -64,7 +64,7 @@ func (k *seeker) turn() {
 func (k *seeker) somePart() *partModel {
 	var parts []*partModel
 	for _, t := range k.s.model.order {
-		if !t.plan.churn {
+		if !t.plan.churn && !t.plan.transactions {
 			parts = append(parts, t.parts...)
 		}
 	}

@@ -37,6 +37,7 @@ type Counts struct {
 	DiskFaults, CutConnections     int
 	TopicsCreated, TopicsDeleted   int
 	LostByCut                      int // acknowledged records that a power cut was allowed to take
+	Committed, Aborted, Copied     int // transactions; records copied in transactions
 	Forgotten                      int // batches sent again that a restarted node did not know for duplicates
 }
 
@@ -61,6 +62,9 @@ func (c *Counts) Add(o Counts) {
 		{&c.TopicsDeleted, o.TopicsDeleted},
 		{&c.LostByCut, o.LostByCut},
 		{&c.Forgotten, o.Forgotten},
+		{&c.Committed, o.Committed},
+		{&c.Aborted, o.Aborted},
+		{&c.Copied, o.Copied},
 	} {
 		*pair.to += pair.from
 	}
@@ -76,6 +80,7 @@ type Simulation struct {
 	clients  []client
 	admin    *admin
 	model    model
+	history  txHistory
 	logger   *slog.Logger
 	phase    phase
 	finished bool // the ending has seen everything
@@ -154,6 +159,12 @@ func (s *Simulation) set() {
 	}
 	for i := range s.plan.seekers {
 		s.clients = append(s.clients, newSeeker(s, h, i))
+	}
+	for i := range s.plan.transactions.transactors {
+		s.clients = append(s.clients, newTransactor(s, h, i))
+	}
+	for i := range s.plan.transactions.readers {
+		s.clients = append(s.clients, newTxReader(s, h, i))
 	}
 	for _, c := range s.clients {
 		c.start()

@@ -23,6 +23,8 @@ type plan struct {
 	network   networkPlan
 	faults    faultPlan
 	ending    endingPlan
+
+	transactions transactionPlan
 }
 
 // topicPlan is a topic as it is created, each time.
@@ -40,6 +42,9 @@ type topicPlan struct {
 	grows   bool // gets more partitions
 	trimmed bool // has records deleted
 	auto    bool // created by a client's Metadata
+
+	transactions bool // written to in transactions, and by nobody else
+	internal     bool // Kafka's own
 }
 
 type setting struct{ name, value string }
@@ -127,6 +132,7 @@ func newPlan(r *random) plan {
 		pause: r.between(3*time.Second, 15*time.Second), slowDelays: pick(r, 50*time.Millisecond, time.Second, 8*time.Second),
 	}
 	p.ending = endingPlan{restart: r.chance(400), cut: r.chance(500)}
+	p.planTransactions(r.fork())
 	return p
 }
 
@@ -279,6 +285,9 @@ func (p *plan) String() string {
 	}
 	for _, c := range p.consumers {
 		fmt.Fprintf(&text, "; consumer %+v", c.describe())
+	}
+	for _, q := range p.transactions.transactors {
+		fmt.Fprintf(&text, "; transactor %+v", q)
 	}
 	return text.String()
 }

@@ -1,0 +1,84 @@
+package sim
+
+import (
+	"fmt"
+	"time"
+)
+
+// transactionPlan is what a seed does with transactions; nothing if it has no
+// transactors.
+type transactionPlan struct {
+	transactors []transactorPlan
+	readers     []txReaderPlan
+	source      *topicPlan // what transactors write to
+	copied      *topicPlan // what copiers write to: partition by partition
+}
+
+// transactorPlan is one transactional id and those who use it, one after the other.
+type transactorPlan struct {
+	second  bool // transactions v2 (KIP-890)
+	copies  bool // reads a partition of the source, and writes what it reads with its offsets
+	n       int32
+	timeout time.Duration
+	pace    time.Duration // between transactions, about
+	// Per mille: of transactions, that are aborted, that are left open by an instance that ends,
+	// or by one that goes on when another is there; of requests, that come late.
+	abort, crash, zombie, late int
+}
+
+type txReaderPlan struct {
+	committed bool
+	maxWait   time.Duration
+	maxBytes  int32
+}
+
+func (p *plan) planTransactions(r *random) {
+	if !r.chance(500) {
+		return
+	}
+	// A power cut that takes a marker or an offset may tear what was promised: what is
+	// promised over it was flushed.
+	f := p.faults
+	flush := f.cuts || f.failing || f.full || p.ending.cut || r.chance(300)
+	topic := func(name string, partitions int32) *topicPlan {
+		t := &topicPlan{name: name, partitions: partitions, retention: -1, retentionBytes: -1, flush: flush, transactions: true}
+		t.configs = append(t.configs, setting{"retention.ms", "-1"}, setting{"internal.segment.bytes", fmt.Sprint(pick(r, 700, 3000, 30000))})
+		if flush {
+			t.configs = append(t.configs, setting{"flush.messages", "1"})
+		}
+		p.topics = append(p.topics, t)
+		return t
+	}
+	t := &p.transactions
+	t.source = topic("tx-source", 1+int32(r.below(3)))
+	t.copied = topic("tx-copied", t.source.partitions)
+	for _, name := range []string{"__transaction_state", "__consumer_offsets"} {
+		p.topics = append(p.topics, &topicPlan{name: name, partitions: -1, auto: true, retention: -1, retentionBytes: -1, flush: flush, transactions: true, internal: true})
+	}
+	p.overrides = append(p.overrides, "transaction.state.log.replication.factor=1", "transaction.state.log.min.isr=1",
+		fmt.Sprintf("transaction.state.log.num.partitions=%d", 1+r.below(3)), fmt.Sprintf("offsets.topic.num.partitions=%d", 1+r.below(3)),
+		fmt.Sprintf("transaction.abort.timed.out.transaction.cleanup.interval.ms=%d", pick(r, 500, 3000, 10000)))
+	if flush {
+		p.overrides = append(p.overrides, "log.flush.interval.messages=1")
+	}
+	second := r.below(3) // 0: none, 1: all, 2: some
+	for i := range 2 + r.below(3) {
+		q := transactorPlan{
+			second: second == 1 || second == 2 && r.chance(500), timeout: pick(r, 3*time.Second, 10*time.Second, 30*time.Second),
+			pace: r.between(5*time.Millisecond, 300*time.Millisecond), abort: pick(r, 50, 300), crash: pick(r, 0, 20, 100), zombie: pick(r, 0, 20, 100),
+		}
+		if q.second { // the first version does not know a late request for one
+			q.late = pick(r, 0, 20, 100)
+		}
+		if i > 0 && r.chance(500) || i == 1 {
+			q.copies, q.n = true, int32(i-1)%t.source.partitions
+			for _, other := range t.transactors {
+				q.copies = q.copies && !(other.copies && other.n == q.n)
+			}
+		}
+		t.transactors = append(t.transactors, q)
+	}
+	for i := range 1 + r.below(2) {
+		t.readers = append(t.readers, txReaderPlan{committed: i == 0, maxWait: pick(r, 0, 100*time.Millisecond, 3*time.Second), maxBytes: pick[int32](r, 500, 1<<20)})
+	}
+}
