@@ -191,9 +191,11 @@ func (s *story) run() string {
 // sendAll sends a request, as often as it says, and shows the last answer.
 func (s *story) sendAll() []answer {
 	request := s.request()
+	s.hurried = true
 	for range s.number("times", 1) - 1 {
 		s.send(request)
 	}
+	s.hurried = false
 	all := []answer{s.send(request)}
 	if !s.held {
 		all = append(all, s.reportAll()...)
