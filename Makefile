@@ -7,7 +7,8 @@ GO        ?= go
 VERSION   ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
 LDFLAGS   := -s -w -X main.version=$(VERSION)
 SIM_SEEDS ?= 200
-FUZZ_TIME ?= 4s
+FUZZ_TIME ?= 3s
+SOAK_FUZZ_TIME ?= 10m
 
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 GOFUMPT     := mvdan.cc/gofumpt@v0.12.0
@@ -16,7 +17,7 @@ INEFFASSIGN := github.com/gordonklaus/ineffassign@v0.2.0
 MISSPELL    := github.com/client9/misspell/cmd/misspell@v0.3.4
 ERRORLINT   := codeberg.org/polyfloyd/go-errorlint@v1.9.1
 
-.PHONY: all install build run test test-quick unit race lint cross torn fuzz sim compat suites readme-table consumers tools applications diff dumpcheck handover crash chaos soak-chaos edge bench rebalance rebalance-alone lag control control-sample clean
+.PHONY: all install build run test test-quick unit race lint cross torn fuzz soak-fuzz powercut sim compat suites readme-table consumers tools applications diff dumpcheck handover crash chaos soak-chaos edge bench rebalance rebalance-alone lag control control-sample clean
 
 all: build
 
@@ -27,7 +28,7 @@ run: build ## a working broker on localhost:9092, data in ./data
 	exec ./bin/ottla serve
 
 # Everything, in the order of cost. What a part needs it installs itself.
-test: install build lint cross unit race torn sim fuzz compat suites consumers tools applications diff dumpcheck handover crash chaos edge rebalance-alone lag control-sample
+test: install build lint cross unit race torn sim fuzz compat suites consumers tools applications diff dumpcheck handover crash powercut chaos edge rebalance-alone lag control-sample
 	@echo "make test: all parts passed"
 
 test-quick: build ## under two minutes
@@ -54,14 +55,17 @@ cross: ## the other platforms compile
 	CGO_ENABLED=0 GOOS=linux GOARCH=arm64 $(GO) build -o /dev/null ./cmd/ottla
 	CGO_ENABLED=0 GOOS=darwin GOARCH=arm64 $(GO) build -o /dev/null ./cmd/ottla
 
-torn: ## every byte of every small file cut, zeroed, garbled
-	OTTLA_TORN=full $(GO) test -count=1 -run 'Torn' ./storage/... ./controller/... ./cmd/...
+torn: ## every byte of every small file cut, zeroed, garbled; every state that a power cut may leave
+	.ci/torn
 
 sim: ## one node under a seeded scheduler
 	OTTLA_SIM_SEEDS=$(SIM_SEEDS) $(GO) test -count=1 -run 'Seeds|Replay' ./cmd/ottla/internal/sim
 
 fuzz: ## each target for FUZZ_TIME
 	.ci/fuzz $(FUZZ_TIME)
+
+soak-fuzz: ## each target for SOAK_FUZZ_TIME, with a line in testdata/soak/fuzz.txt; goes on where it was ended
+	.ci/fuzz $(SOAK_FUZZ_TIME) testdata/soak/fuzz.txt
 
 compat: build
 	compat/run.sh clients
@@ -92,6 +96,9 @@ handover: build ## directories of three versions of Apache Kafka to Ottla and ba
 
 crash: build
 	compat/run.sh crash
+
+powercut: build ## the power of a real ext4 and xfs is cut OTTLA_POWERCUTS times under load (5 unless told otherwise); needs root
+	compat/run.sh powercut
 
 edge: build ## bombs, floods, idle connections
 	compat/run.sh edge

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Installs what the compatibility suite needs, and says what it does:
-#   kcat, a JDK (17 or newer), maven, python3-venv, npm Debian packages, only where missing, only as root
+#   kcat, a JDK (17 or newer), maven, python3-venv, npm,
+#   xfsprogs, e2fsprogs                                 Debian packages, only where missing, only as root
 #   Apache Kafka 4.4.0 (broker, tools, Java clients)     Maven Central, by compat/pom.xml, into the cache
 #   Apache Kafka 4.1.2 and 3.9.2                         Maven Central, by compat/datadir/pom.xml, into the cache
 #   confluent-kafka, kafka-python, aiokafka              PyPI, by compat/python/requirements.txt, into a venv in the cache
@@ -49,6 +50,7 @@ install_packages() {
   command -v npm >/dev/null || missing+=(npm)
   command -v cargo >/dev/null || missing+=(cargo)
   pkg-config --exists rdkafka 2>/dev/null || missing+=(pkg-config librdkafka-dev gcc libc6-dev)
+  (PATH=$PATH:/usr/sbin:/sbin; command -v mkfs.xfs && command -v mkfs.ext4 && command -v losetup) >/dev/null || missing+=(xfsprogs e2fsprogs mount)
   [ ${#missing[@]} -gt 0 ] || return 0
   command -v apt-get >/dev/null || die "missing: ${missing[*]}. This is no Debian system: install their equivalents by hand, then run this again."
   [ "$(id -u)" = 0 ] || die "missing: ${missing[*]}. Run once as root:  apt-get update && apt-get install -y ${missing[*]}"

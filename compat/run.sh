@@ -14,6 +14,7 @@
 #   run.sh edge        bombs and floods in a control group of 256 MB while a good client goes on; few descriptors; idle connections
 #   run.sh chaos       workers of all kinds under kill -9, SIGTERM, SIGSTOP and a slow disk; what they saw is judged (compat/chaos)
 #   run.sh soak-chaos  the same for long, round after round; goes on where it ended (testdata/soak/)
+#   run.sh powercut    the power of real file systems is cut under load (OTTLA_POWERCUTS times; needs root for loop devices)
 #   run.sh measure     only the measured figures
 #   run.sh bench       Ottla and Apache Kafka measured side by side (flags: compat/bench, as -quick)
 #   run.sh rebalance   a group of a hundred real members on a thousand partitions, on both
@@ -97,6 +98,21 @@ case "${1:-}" in
   crash)
     "$here/install.sh"
     run_tests 'Test(Crash|CrashLarge|CrashGroups|Measure)' 10m
+    ;;
+  powercut)
+    "$here/install.sh"
+    export PATH="$PATH:/usr/sbin:/sbin" TMPDIR
+    TMPDIR=$(mktemp -d "${TMPDIR:-/tmp}/ottla-powercut.XXXXXX")
+    # A test that ran out of time leaves its file systems mounted; they go with the programs on them.
+    release() {
+      local mount device
+      sweep
+      for mount in $(awk -v below="$TMPDIR/" 'index($2, below) == 1 { print $2 }' /proc/mounts); do umount "$mount" || umount -l "$mount" || true; done
+      for device in $(losetup -n -O NAME,BACK-FILE 2>/dev/null | awk -v below="$TMPDIR/" 'index($2, below) == 1 { print $1 }'); do losetup -d "$device" || true; done
+      rm -rf "$TMPDIR"
+    }
+    trap release EXIT
+    run_tests TestPowerCut 60m
     ;;
   edge)
     "$here/install.sh"

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -100,7 +101,14 @@ func FuzzCompileRegex(f *testing.F) {
 		f.Add(pattern)
 	}
 	f.Fuzz(func(t *testing.T, pattern string) {
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
 		r, err := CompileRegex(pattern)
+		runtime.ReadMemStats(&after)
+		// An expression may repeat a part of itself: what that costs is bounded whatever its length.
+		if used := after.TotalAlloc - before.TotalAlloc; used > uint64(2000*len(pattern)+64<<10)+512*maxSteps {
+			t.Errorf("%d bytes were allocated for %d", used, len(pattern))
+		}
 		if err == nil && len(pattern) < 100 {
 			r.Matches("some.topic-name_1")
 		}
