@@ -187,6 +187,9 @@ func (h *handedOver) properties(file string, ottla bool) {
 		if _, only := kafkaOnly[key]; only && ottla {
 			continue
 		}
+		if ottla && key == "node.id" { // at once with another line, to look at timeouts soon
+			line += "transaction.abort.timed.out.transaction.cleanup.interval.ms=3000\n"
+		}
 		if key == "log.dirs" {
 			line = "log.dirs=" + h.data + "\n"
 		}
@@ -205,8 +208,22 @@ func writeDirectories(t *testing.T, base *harness.Node, version string, format [
 	h.do(format...)
 	h.do("start", format[1])
 	h.do("load", base.Addr())
+	if version == harness.KafkaVersion { // older versions have no streams groups, or not by default
+		if err := datadir.JoinStreams(cellContext(t), base.Addr()); err != nil {
+			t.Fatal(err)
+		}
+	}
 	clean := *h
 	clean.before, clean.kept = h.take(), h.do("kept", base.Addr())
+	kinds := []string{"acl", "scram", "quota", "feature", "config CLIENT_METRICS", "config BROKER 1", "config BROKER  message.max.bytes"}
+	if version == harness.KafkaVersion {
+		kinds = append(kinds, "shared {", "group GroupListing(groupId='g-streams'", "group GroupListing(groupId='g-share'")
+	}
+	for _, kind := range kinds {
+		if !strings.Contains("\n"+clean.kept, "\n"+kind) {
+			t.Errorf("Apache Kafka shows nothing of the kind %q:\n%s", kind, clean.kept)
+		}
+	}
 	if out, err := exec.Command(harness.OttlaBinary(), "adopt", h.data).CombinedOutput(); err == nil || !strings.Contains(string(out), "in use") {
 		t.Errorf("ottla adopt on a directory that Apache Kafka has in use: %v\n%s", err, out)
 	}

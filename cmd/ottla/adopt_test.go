@@ -64,11 +64,7 @@ func stateOf(t *testing.T, dir string) []string {
 func TestAdopt(t *testing.T) {
 	dir := t.TempDir()
 	data, other, config := filepath.Join(dir, "data"), filepath.Join(dir, "other"), filepath.Join(dir, "server.properties")
-	text := "process.roles=broker,controller\nnode.id=1\nlisteners=PLAINTEXT://localhost:9092,CONTROLLER://localhost:9093\n" +
-		"controller.listener.names=CONTROLLER\ncontroller.quorum.bootstrap.servers=localhost:9093\nlog.dirs=" + data + "," + other + "\n"
-	if err := os.WriteFile(config, []byte(text), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	writeConfig(t, config, data+","+other)
 	if status := run([]string{"format", "--standalone", "-t", "Yh4XFBD2Rb-8s4xkUUkKcw", "-c", config}); status != 0 {
 		t.Fatalf("format ended with %d", status)
 	}
@@ -92,6 +88,14 @@ func TestAdopt(t *testing.T) {
 	check("no such flag", exitUsage, "", "--no-such-flag", data)
 	check("no such directory", exitFailed, "not formatted", filepath.Join(dir, "missing"))
 	check("not one of them", exitFailed, "not formatted", dir)
+	several := filepath.Join(dir, "several")
+	if status := run([]string{
+		"format", "-t", "Yh4XFBD2Rb-8s4xkUUkKcw", "-c", writeConfig(t, filepath.Join(dir, "other.properties"), several), "-I",
+		"1@localhost:9093:Q4InMkSwRsqmXz6yismzwg,2@localhost:9193:Z4InMkSwRsqmXz6yismzwg",
+	}); status != 0 {
+		t.Fatalf("format ended with %d", status)
+	}
+	check("several voters", exitFailed, "several controllers is not served yet", several)
 	if err := os.WriteFile(filepath.Join(data, "meta.properties"), []byte("version=1\n"), 0o644); err != nil {
 		t.Fatal(err)
 	}
@@ -100,4 +104,15 @@ func TestAdopt(t *testing.T) {
 		t.Fatal(err)
 	}
 	check("ZooKeeper", exitFailed, "ZooKeeper", data)
+}
+
+// writeConfig writes the configuration of a node with these log.dirs.
+func writeConfig(t *testing.T, file, data string) string {
+	t.Helper()
+	text := "process.roles=broker,controller\nnode.id=1\nlisteners=PLAINTEXT://localhost:9092,CONTROLLER://localhost:9093\n" +
+		"controller.listener.names=CONTROLLER\ncontroller.quorum.bootstrap.servers=localhost:9093\nlog.dirs=" + data + "\n"
+	if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	return file
 }

@@ -251,6 +251,9 @@ func (t *taker) groups() error {
 		return err
 	}
 	for _, group := range listed.Sorted() {
+		if kind := strings.ToLower(group.GroupType); kind == "share" || kind == "streams" {
+			continue // not served by Ottla; Apache Kafka itself is asked for them (java/Shared.java)
+		}
 		t.line("group %s %s %s %s", group.Group, group.GroupType, group.ProtocolType, group.State)
 		offsets, err := t.admin.FetchOffsets(t.ctx, group.Group)
 		if err != nil {

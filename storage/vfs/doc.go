@@ -1,12 +1,12 @@
 // Package vfs is the file system that everything under storage/ and controller/ sees: the operating system's,
 // or a deterministic disk in memory whose power can be cut.
 //
-// What it is: two small interfaces, FS and File, with two implementations. OS() passes calls on to the
+// What it is: two small interfaces, FS and File, with three implementations. OS() passes calls on to the
 // kernel (pread, pwritev, fdatasync and flock on Linux; portable calls elsewhere). NewMem() keeps a disk
 // in memory and knows, for every byte and every directory entry, whether it was made durable; Crash gives
 // a disk as a power cut might leave it, Kill one as the death of the process leaves it, and OnOperation
 // sees every operation, to record it or to make it fail. CrashStates goes through the classes of what a
-// power cut may leave, where Crash draws one.
+// power cut may leave, where Crash draws one. NewOverlay shows another file system and keeps every change in memory.
 //
 // What it is not: it does not retry, cache, or repair. A failed Sync is reported once and must never be
 // retried over (DESIGN.md: an fsync error takes the log directory offline); Mem behaves like Linux there

@@ -19,6 +19,7 @@ final class Kept {
             admin.describeClientQuotas(ClientQuotaFilter.all()).entities().get().forEach((entity, values) -> lines.add("quota " + entity + " " + values));
             admin.describeFeatures().featureMetadata().get().finalizedFeatures().forEach((name, levels) ->
                 lines.add("feature " + name + " " + levels.maxVersionLevel()));
+            Shared.describe(admin, lines);
             List<ConfigResource> resources = List.of(new ConfigResource(ConfigResource.Type.CLIENT_METRICS, "subscribed"),
                 new ConfigResource(ConfigResource.Type.BROKER, "1"), new ConfigResource(ConfigResource.Type.BROKER, ""));
             admin.describeConfigs(resources).all().get().forEach((resource, config) -> {

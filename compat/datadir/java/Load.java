@@ -61,6 +61,7 @@ final class Load {
             transactions();
             groups(admin);
             cluster(admin);
+            Shared.use(admin, address);
         }
     }
 
