@@ -388,9 +388,9 @@ func (m *Manager) swap(now time.Time, mv *moving) (next time.Time, over bool) {
 	r := mv.replica
 	unlock := m.lock(r.tp) // so that nobody gives the move up in between
 	r.appendMu.Lock()
-	failed, err := m.swapLocked(now, mv)
+	shown, failed, err := m.swapLocked(now, mv)
 	var s settlement
-	if err != nil && !failed.IsZero() {
+	if err != nil && shown {
 		// What is on the disk is for the next start to sort out; nothing more may be written.
 		r.stateMu.Lock()
 		s = r.publish(r.core.Fail(), false)
@@ -412,19 +412,21 @@ func (m *Manager) swap(now time.Time, mv *moving) (next time.Time, over bool) {
 	case !failed.IsZero():
 		m.options.Store.FailDirectory(failed, err)
 		m.DirectoryFailed(failed)
+	}
+	if shown {
 		return now, true
 	}
-	return m.moveFailed(now, mv, err)
+	return m.moveFailed(now, mv, err) // it stays where it is, and works
 }
 
 // errBehind says that too much was appended for a swap.
 var errBehind = errors.New("the future log is still behind")
 
-// swapLocked is what of a swap needs appendMu.
-func (m *Manager) swapLocked(now time.Time, mv *moving) (failed protocol.DirectoryID, err error) {
+// swapLocked is what of a swap needs appendMu. shown tells that readers and appenders have the future log.
+func (m *Manager) swapLocked(now time.Time, mv *moving) (shown bool, failed protocol.DirectoryID, err error) {
 	r := mv.replica
 	if m.closed || m.hasEnded(mv) || r.failure() != nil || r.view.Load().Role == partition.Offline {
-		return failed, store.ErrNoFuture
+		return false, failed, store.ErrNoFuture
 	}
 	highWatermark := protocol.Offset(r.highWatermark.Load())
 	prepare := func(future *log.Log) error {
@@ -440,6 +442,7 @@ func (m *Manager) swapLocked(now time.Time, mv *moving) (failed protocol.Directo
 		}
 		return errBehind
 	}
-	show := func(future *log.Log) { r.current.Store(future) }
-	return m.options.Store.Promote(now, r.tp, highWatermark, prepare, show)
+	show := func(future *log.Log) { shown = true; r.current.Store(future) }
+	failed, err = m.options.Store.Promote(now, r.tp, highWatermark, prepare, show)
+	return shown, failed, err
 }

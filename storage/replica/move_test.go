@@ -487,7 +487,9 @@ func TestMoveUnderLoad(t *testing.T) {
 	for round := range 6 {
 		dir := []string{"/b", "/a"}[round%2]
 		want := []protocol.DirectoryID{dirB, dirA}[round%2]
-		f.must(f.manager.Move(now, orders, dir))
+		if err := f.manager.Move(now, orders, dir); err != nil {
+			t.Error(err)
+		}
 		for f.directory(orders) != want && !t.Failed() {
 			now = now.Add(time.Second)
 			f.manager.Tick(now)
@@ -497,6 +499,11 @@ func TestMoveUnderLoad(t *testing.T) {
 	}
 	stop.Store(true)
 	running.Wait()
+	for _, d := range f.store.Directories() {
+		if d.Offline != nil {
+			t.Errorf("%s is offline: %v", d.Path, d.Offline)
+		}
+	}
 	if end := f.replica(orders).log().View().LogEndOffset; int64(end) != produced.Load() || end == 0 {
 		t.Errorf("the log ends at %d after %d records", end, produced.Load())
 	}
@@ -539,6 +546,44 @@ func TestMoveFailures(t *testing.T) {
 	f.fill(orders, batch(3, 100))
 	if at := f.directory(orders); at != dirA {
 		t.Errorf("it is in %v", at)
+	}
+}
+
+// TestTargetFailsInTheSwap: whatever the other directory fails at, a replica that is not there yet works where it is.
+func TestTargetFailsInTheSwap(t *testing.T) {
+	stayed := 0
+	for n := 1; ; n++ {
+		f := newMover(t, 3)
+		f.applied(orders, ordersID)
+		f.fill(orders, batch(3, 100))
+		f.must(f.manager.Move(f.now, orders, "/b"))
+		f.ticks(1, orders) // filled, asked, accepted
+		f.fill(orders, batch(3, 100))
+		count := 0
+		f.mem.OnOperation(func(op vfs.Operation) error {
+			if !strings.HasPrefix(op.Name, "b/") || !op.Kind.Changes() {
+				return nil
+			}
+			if count++; count < n {
+				return nil
+			}
+			return syscall.EIO
+		})
+		f.ticks(2)
+		f.mem.OnOperation(nil)
+		if f.store.Directories()[1].Offline == nil {
+			if n < 5 || stayed < 3 || f.directory(orders) != dirB {
+				t.Errorf("after %d faults, %d of which left it where it was, it is in %v", n-1, stayed, f.directory(orders))
+			}
+			return
+		}
+		if f.directory(orders) == dirA {
+			stayed++
+			f.fill(orders, batch(3, 100))
+			if told := f.told[len(f.told)-1]; told != "orders-0 in 0" {
+				t.Errorf("fault %d: the controller was told last of %s", n, told)
+			}
+		}
 	}
 }
 

@@ -128,7 +128,7 @@ func (s *Store) WithFuture(tp protocol.TopicPartition, use func(l *log.Log) erro
 		return ErrNoFuture
 	}
 	e.mu.Lock()
-	if e.gone || e.log.Failed() != nil {
+	if e.gone || e.log.Failed() != nil || !s.isFuture(e) {
 		e.mu.Unlock()
 		return ErrNoFuture
 	}
@@ -165,8 +165,8 @@ func (s *Store) RemoveFuture(now time.Time, tp protocol.TopicPartition) error {
 
 // Promote puts a partition's future log in the place of its log. The caller holds the replica's append lock; prepare,
 // called first, makes the future log equal to the present one, and show hands it to readers. failed, if not zero, is a
-// directory that the caller is to give to FailDirectory once the append lock is free; if shown is true too, nothing may
-// be appended to the partition any more.
+// directory that the caller is to give to FailDirectory once the append lock is free; if show was called before the
+// error, nothing may be appended to the partition any more.
 //
 // On the disk the present directory is renamed for deletion before the future one gets the plain name: a start that finds
 // only a future log takes it as the partition's.
@@ -177,6 +177,8 @@ func (s *Store) Promote(now time.Time, tp protocol.TopicPartition, highWatermark
 	if present == nil || future == nil {
 		return failed, ErrNoFuture
 	}
+	future.promotion.Lock()
+	defer future.promotion.Unlock()
 	present.mu.Lock()
 	defer present.mu.Unlock()
 	future.mu.Lock()

@@ -342,11 +342,13 @@ func (s *Store) flush(now time.Time, e *entry) {
 
 // fault answers an error of the environment met in the background. A full disk passes; damage in one log's files takes
 // that partition offline; anything else takes the directory offline and is never retried over. Errors of a log that has
-// left meanwhile mean nothing.
+// left meanwhile, or is about to (mu is held for that), mean nothing.
 func (s *Store) fault(e *entry, what string, err error) {
+	e.mu.Lock()
 	s.mu.Lock()
 	gone := !s.holds(e)
 	s.mu.Unlock()
+	e.mu.Unlock()
 	switch {
 	case gone:
 	case isFull(err):
@@ -386,16 +388,30 @@ func (s *Store) failPartition(e *entry, reason error) {
 	s.wake()
 }
 
-// runExclusive runs a task on a log under the replica's append lock; that of a future log is its entry's own.
+// runExclusive runs a task on a log under the replica's append lock; that of a future log is its entry's own, and it
+// stays a future log as long as the task runs.
 func (s *Store) runExclusive(e *entry, task func()) {
-	s.mu.Lock()
-	run, future := s.exclusive, e.future
-	s.mu.Unlock()
-	if future {
-		task()
-		return
+	if s.isFuture(e) {
+		e.promotion.Lock()
+		future := s.isFuture(e)
+		if future {
+			task()
+		}
+		e.promotion.Unlock()
+		if future {
+			return
+		}
 	}
+	s.mu.Lock()
+	run := s.exclusive
+	s.mu.Unlock()
 	run(e.tp, task)
+}
+
+func (s *Store) isFuture(e *entry) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return e.future
 }
 
 // task hands work to the workers; Close waits for it.

@@ -43,6 +43,8 @@ type entry struct {
 	// is asked for before it, the store's own after it.
 	mu   sync.Mutex
 	gone bool // deleted or closed; under mu
+	// promotion keeps a future log one while it is maintained, as no append lock does. It is asked for before mu.
+	promotion sync.Mutex
 
 	// Under the store's lock.
 	deadline   time.Time // when Maintain is due by itself; zero: never
