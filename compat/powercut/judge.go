@@ -195,7 +195,9 @@ func (s *Story) judgeGroups(ctx context.Context, client *kgo.Client) error {
 		if least > 0 && got < least || got > c.tried.Load() {
 			return fmt.Errorf("%s has committed %d; acknowledged were %d, sent %d, and before the last start it was %d", one.Group, got, c.acked.Load(), c.tried.Load(), c.durable.Load())
 		}
-		s.Lost += max(0, min(1, c.acked.Load()-got))
+		if c.acked.Load() > max(got, 0) {
+			s.Lost++
+		}
 		c.durable.Store(max(got, 0))
 		c.acked.Store(max(got, 0))
 	}
