@@ -245,6 +245,11 @@ func (c *Conn) waitToRead() error {
 			return errDraining
 		}
 		if !c.blocked() {
+			select {
+			case <-c.closed: // by a reply, though the buffer may have further requests
+				return net.ErrClosed
+			default:
+			}
 			return c.waitMute()
 		}
 		select {

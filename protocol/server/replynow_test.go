@@ -73,3 +73,39 @@ func TestReplyOrderWithLateReplies(t *testing.T) {
 		}
 	}
 }
+
+// TestNothingIsHandledAfterAClose: what came in one write behind a request that ends the connection is not handled.
+func TestNothingIsHandledAfterAClose(t *testing.T) {
+	handled := make(chan int32, 10)
+	s := New(HandlerFunc(func(r *Request) {
+		handled <- r.Header.CorrelationID
+		r.CloseConnection(nil)
+	}), Options{})
+	on, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	go func() { _ = s.Serve(on, Listener{Name: "TEST", Scope: protocol.OnBroker}) }()
+	conn, err := net.Dial("tcp", on.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = conn.Close() }()
+	_ = conn.SetDeadline(time.Now().Add(time.Minute))
+	var all []byte
+	for n := range int32(5) {
+		req := kmsg.NewPtrHeartbeatRequest()
+		req.Version = 3
+		all = kmsg.NewRequestFormatter().AppendRequest(all, req, n)
+	}
+	if _, err := conn.Write(all); err != nil {
+		t.Fatal(err)
+	}
+	if n, err := conn.Read(make([]byte, 1)); err == nil {
+		t.Errorf("%d bytes of a reply", n)
+	}
+	_ = s.Close(t.Context()) // waits for the reader
+	if close(handled); len(handled) != 1 {
+		t.Errorf("%d requests were handled", len(handled))
+	}
+}
