@@ -13,7 +13,9 @@
 //
 // The parts: scheduler.go (events), host.go (a machine: disk, process, parts, tasks),
 // network.go (connections), faults.go, swarm.go (what a seed chooses), producer.go,
-// consumer.go, admin.go (clients), model.go and observe.go (what must be true),
+// consumer.go, admin.go (clients), transactor.go and transacting.go (producers and
+// copiers in transactions; txreading.go, txending.go: what must be true of them, with
+// compat/history over all that they saw), model.go and observe.go (what must be true),
 // ending.go (after the faults). A host is one of several by construction: a client
 // and a node's channel name the host they talk to.
 //

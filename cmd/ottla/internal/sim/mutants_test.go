@@ -94,6 +94,42 @@ var mutants = []mutant{
 		"session keeps an old offset", "cmd/ottla/internal/session/context.go",
 		[]edit{{"		p.Topic = known.Topic\n		known.Partition = p\n", "		p.Topic = known.Topic\n		p.FetchOffset = max(p.FetchOffset-1, known.FetchOffset)\n		known.Partition = p\n"}},
 	},
+	// Bugs that other servers and clients had, as what clients of transactions see.
+	{ // redpanda#5355
+		"a full disk is an unknown error", "controller/shard/errors.go",
+		[]edit{{"		code = protocol.NotCoordinator\n", "		code = protocol.UnknownServerError\n"}},
+	},
+	{ // redpanda#6018
+		"partitions of a transaction only in memory", "controller/txn/partitions.go",
+		[]edit{{"	d.records = append(d.records, r)\n", "	if m.state != Ongoing {\n		d.records = append(d.records, r)\n	}\n"}},
+	},
+	{ // redpanda#9571
+		"a transaction leaves the old offset", "controller/offsets/store.go",
+		[]edit{{"committed && (!found || is.Record < o.Record)", "committed && (!found || is.Record > o.Record)"}},
+	},
+	{ // KIP-890
+		"a late EndTxn ends the next transaction", "controller/txn/end.go",
+		[]edit{{"		if err := is.belongsTo(t, request.Producer); err != nil {\n", "		if err := is.belongsTo(t, request.Producer); err != nil && is.state != Ongoing {\n"}},
+	},
+	{ // KIP-890
+		"an end does not bump the epoch", "controller/txn/end.go",
+		[]edit{{"	if m.producer.Epoch < math.MaxInt16 {\n", "	if m.producer.Epoch == math.MaxInt16 {\n"}},
+	},
+	{ // KAFKA-5793
+		"producers forgotten where the log starts anew", "storage/log/maintain.go",
+		[]edit{{"	l.producers.Replicated(start)\n	l.publish()\n", "	l.producers.Replicated(start)\n	l.producers.Expire(1 << 62)\n	l.publish()\n"}},
+	},
+	{ // KAFKA-5376
+		"aborted transactions missing in a fetch", "storage/replica/read.go",
+		[]edit{{"return l.AbortedIn(part.Offset, end) })", "return l.AbortedIn(part.Offset, min(part.Offset, end)) })"}},
+	},
+	{ // CVE-2026-35554
+		"a buffer used again while a batch waits", "cmd/ottla/internal/api/producetransaction.go",
+		[]edit{
+			{"	frame := p.request.Frame\n	frame.Retain()\n	p.request.HoldReading()\n", "	p.request.HoldReading()\n"},
+			{"			defer frame.Release()\n", ""},
+		},
+	},
 }
 
 // mostSeeds is within how many seeds each mutant must be found.

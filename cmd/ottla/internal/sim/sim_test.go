@@ -2,7 +2,9 @@ package sim
 
 import (
 	"os"
+	"runtime"
 	"strconv"
+	"sync/atomic"
 	"testing"
 	"time"
 )
@@ -34,15 +36,29 @@ func TestSeed(t *testing.T) {
 	t.Logf("seed %d: %d events, %v, hash %016x, %+v", o.Seed, result.Events, result.Virtual, result.Hash, result.Counts)
 }
 
-// TestSeeds runs OTTLA_SIM_SEEDS seeds from OTTLA_SIM_FIRST on.
+// TestSeeds runs OTTLA_SIM_SEEDS seeds from OTTLA_SIM_FIRST on, as many at a time as there are processors: each is a world of its own.
 func TestSeeds(t *testing.T) {
 	first, count := env(t, "OTTLA_SIM_FIRST", 1), env(t, "OTTLA_SIM_SEEDS", 20)
+	results, stop := make(chan Result), make(chan struct{})
+	var next atomic.Int64
+	for range min(runtime.GOMAXPROCS(0), count) {
+		go func() {
+			for i := next.Add(1) - 1; i < int64(count); i = next.Add(1) - 1 {
+				select {
+				case results <- Run(Options{Seed: uint64(int64(first) + i)}):
+				case <-stop:
+					return
+				}
+			}
+		}()
+	}
+	defer close(stop)
 	var total Counts
 	var events int
 	var virtual time.Duration
 	began, told := time.Now(), time.Now()
 	for i := range count {
-		result := Run(Options{Seed: uint64(first + i)})
+		result := <-results
 		if result.Failure != nil {
 			t.Errorf("seed %d after %d events and %v: %v\nto see it:\n  OTTLA_SIM_SEED=%d go test -run TestSeed$ ./cmd/ottla/internal/sim -v",
 				result.Seed, result.Events, result.Virtual, result.Failure, result.Seed)

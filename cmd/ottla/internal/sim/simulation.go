@@ -5,6 +5,7 @@ import (
 	"io"
 	"log/slog"
 	"runtime/debug"
+	"sync"
 	"time"
 
 	"ottla/protocol/wire"
@@ -110,9 +111,12 @@ var startOfTime = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 // maxEvents ends a run that does not end by itself.
 const maxEvents = 3_000_000
 
+// poison makes who looks at a frame that he let go see it at once, in all runs.
+var poison = sync.OnceFunc(func() { wire.PoisonFrames(true) })
+
 // Run runs a seed to its end or to the first broken invariant.
 func Run(o Options) (result Result) {
-	wire.PoisonFrames(true) // who looks at a frame that he let go sees it at once
+	poison()
 	s := &Simulation{seed: o.Seed, random: newRandom(o.Seed)}
 	s.now = startOfTime.Add(s.random.between(0, time.Hour))
 	s.trace = trace{start: s.now, hash: fnvOffset, writer: o.Trace}
