@@ -17,7 +17,7 @@ import (
 func TestClients(t *testing.T) {
 	need(t, "kcat", "python", "node")
 	node := startNode(t, "clients", nil)
-	clients := openClients(t, node)
+	clients := startDrivers(t)
 	results := suite.NewResults("clients", serverName(node.Kind()), "compat/run.sh clients")
 	list, restarts := scenario.List(), scenario.Restarts()
 	results.SetColumns(scenario.Clients...)
@@ -26,29 +26,38 @@ func TestClients(t *testing.T) {
 		results.AddRows(r.Name)
 	}
 	t.Run("all", func(t *testing.T) {
-		for _, client := range clients {
+		for _, client := range clients(node.Addr()) {
 			t.Run(client.Name(), func(t *testing.T) {
 				t.Parallel()
 				runClient(t, node, client, list, results)
 			})
 		}
 	})
+	stopCleanly(t, node)
+	// A node of their own: one with the thousands of partitions of the other rows takes Apache Kafka minutes to stop and to start.
+	again := startNode(t, "restarts", nil)
 	for _, r := range restarts {
 		t.Run(r.Name, func(t *testing.T) {
 			harness.Progress("%s", r.Name)
 			r.Run(scenario.Restarting{
-				T: t, Ctx: cellContext(t), Node: node, Clients: clients, Ref: franz.New(node.Addr()),
+				T: t, Ctx: cellContext(t), Node: again, Clients: clients(again.Addr()), Ref: franz.New(again.Addr()),
 				Result: func(client string, failed bool) { results.Add(r.Name, client, failed) },
 			})
-			explain(t, node)
+			explain(t, again)
 		})
 	}
-	stopCleanly(t, node)
+	stopCleanly(t, again)
 	finish(t, results)
 }
 
-// openClients starts what the clients need and returns them in the order of the columns.
+// openClients starts what the clients need and returns them, for one node, in the order of the columns.
 func openClients(t *testing.T, node *harness.Node) []suite.Client {
+	t.Helper()
+	return startDrivers(t)(node.Addr())
+}
+
+// startDrivers starts what the clients need, and returns how they speak to the node at an address, in the order of the columns.
+func startDrivers(t *testing.T) func(addr string) []suite.Client {
 	t.Helper()
 	started := func(p *driver.Process, err error) *driver.Process {
 		t.Helper()
@@ -58,21 +67,23 @@ func openClients(t *testing.T, node *harness.Node) []suite.Client {
 		t.Cleanup(func() { _ = p.Close() })
 		return p
 	}
-	addr, dir := node.Addr(), t.TempDir()
-	java := started(driver.StartJava(dir))
-	return []suite.Client{
-		franz.New(addr),
-		kcat.New(addr),
-		driver.NewClient(started(driver.StartPython(dir)), scenario.Confluent, addr),
-		driver.NewClient(java, scenario.Java, addr),
-		driver.NewConsole(java, addr, franz.New(addr)),
-		driver.NewClient(started(driver.StartBuilt("sarama", dir)), scenario.Sarama, addr),
-		driver.NewClient(started(driver.StartBuilt("kafkago", dir)), scenario.KafkaGo, addr),
-		driver.NewClient(started(driver.StartBuilt("rdkafka", dir)), scenario.Rdkafka, addr),
-		driver.NewClient(started(driver.StartPythonClient("pure", dir)), scenario.KafkaPython, addr),
-		driver.NewClient(started(driver.StartPythonClient("aio", dir)), scenario.Aiokafka, addr),
-		driver.NewClient(started(driver.StartNode("kafkajs", dir)), scenario.KafkaJS, addr),
-		driver.NewClient(started(driver.StartNode("platformatic", dir)), scenario.Platformatic, addr),
+	dir := t.TempDir()
+	java, confluent := started(driver.StartJava(dir)), started(driver.StartPython(dir))
+	others := map[string]*driver.Process{
+		scenario.Sarama: started(driver.StartBuilt("sarama", dir)), scenario.KafkaGo: started(driver.StartBuilt("kafkago", dir)),
+		scenario.Rdkafka: started(driver.StartBuilt("rdkafka", dir)), scenario.KafkaPython: started(driver.StartPythonClient("pure", dir)),
+		scenario.Aiokafka: started(driver.StartPythonClient("aio", dir)), scenario.KafkaJS: started(driver.StartNode("kafkajs", dir)),
+		scenario.Platformatic: started(driver.StartNode("platformatic", dir)),
+	}
+	return func(addr string) []suite.Client {
+		clients := []suite.Client{
+			franz.New(addr), kcat.New(addr), driver.NewClient(confluent, scenario.Confluent, addr), driver.NewClient(java, scenario.Java, addr),
+			driver.NewConsole(java, addr, franz.New(addr)),
+		}
+		for _, name := range scenario.Clients[len(clients):] {
+			clients = append(clients, driver.NewClient(others[name], name, addr))
+		}
+		return clients
 	}
 }
 

@@ -154,7 +154,7 @@ func (c *client) Stream(_ context.Context, o suite.StreamOptions, stop <-chan st
 	if err != nil {
 		return nil, err
 	}
-	s.Producer.Retry.Max, s.Producer.Retry.Backoff = 1000, 50*time.Millisecond
+	s.Producer.Retry.Max, s.Producer.Retry.Backoff = 10000, 50*time.Millisecond // a busy machine takes minutes for a restart
 	producer, err := sarama.NewAsyncProducer([]string{c.addr}, s)
 	if err != nil {
 		return nil, err
