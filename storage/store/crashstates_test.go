@@ -55,12 +55,17 @@ func (w *world) moves(p protocol.TopicPartition, dir protocol.DirectoryID) {
 			return err
 		}))
 	}
-	w.store.FlushFuture(w.now, p)
+	w.append(p, 2)
+	must(w.t, w.store.Log(p).Flush(w.now)) // these are owed, wherever they lie
+	w.promises[p].durable = w.store.Log(p).View().DurableEnd
 	w.append(p, 1)
 	failed, err := w.store.Promote(w.now, p, w.store.Log(p).View().LogEndOffset, func(future *log.Log) error {
 		present := w.store.Log(p)
-		if _, caughtUp, err := move.Step(w.now, present, future, present.View().LogEndOffset, 1<<20); err != nil || !caughtUp {
-			return fmt.Errorf("caught up: %v, %w", caughtUp, err)
+		for caughtUp := false; !caughtUp; {
+			var err error
+			if _, caughtUp, err = move.Step(w.now, present, future, present.View().LogEndOffset, 1<<20); err != nil {
+				return err
+			}
 		}
 		return future.TakeOver(w.now, present)
 	}, func(*log.Log) {})
