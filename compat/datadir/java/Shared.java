@@ -56,10 +56,11 @@ final class Shared {
         }
         boolean shared = false;
         for (Object group : ((KafkaFuture<Collection<?>>) listed.getClass().getMethod("all").invoke(listed)).get()) {
-            String text = group.toString();
-            if (text.contains("type=Optional[Share]") || text.contains("type=Optional[Streams]")) {
-                lines.add("group " + text.replaceAll("groupState=[^)]*", ""));
-                shared |= text.contains("'" + GROUP + "'");
+            Object id = group.getClass().getMethod("groupId").invoke(group);
+            String type = group.getClass().getMethod("type").invoke(group).toString(); // an Optional
+            if (type.contains("Share") || type.contains("Streams")) {
+                lines.add("group " + id + " " + type);
+                shared |= id.equals(GROUP);
             }
         }
         if (!shared) {
@@ -76,7 +77,7 @@ final class Shared {
     private static Map<String, String> toTexts(Map<?, ?> map) {
         Map<String, String> texts = new HashMap<>();
         // The lag counts records that came meanwhile.
-        map.forEach((key, value) -> texts.put(key.toString(), value.toString().replaceAll("lag=Optional\\[\\d+\\]|leaderEpoch=\\S+", "")));
+        map.forEach((key, value) -> texts.put(key.toString(), value.toString().replaceAll(", +lag=[^}]*", "")));
         return texts;
     }
 }
