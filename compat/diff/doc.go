@@ -6,7 +6,10 @@
 // A Teller keeps the connections and the lines. What differs from run to run (the
 // member ids that a coordinator makes, topic ids, ports) gets a name of its own by
 // the order of its first mention, and lists that have no order (groups, members)
-// are sorted. Tell runs all stories; each file beside teller.go is one theme.
+// are sorted. Tell tells one book of stories; each file beside teller.go is one
+// theme, and README.md says which behaviour is tested where. generated.go makes
+// requests of every API and version by rules. compare.go compares with the record
+// and knows what may differ, by allowed.txt.
 //
 // The test that runs it is compat/diff_test.go. What Apache Kafka answered is
 // recorded under testdata/control/.

@@ -25,9 +25,10 @@ const answerLimit = 20 * time.Second
 
 // Teller asks one server and writes down what it says.
 type Teller struct {
-	addr   string
+	server Server
 	conns  map[string]*conn
-	names  map[string]string // what differs from run to run → its name
+	ids    map[string][16]byte // of topics that setUp has made, by name
+	names  map[string]string   // what differs from run to run → its name
 	counts map[string]int
 	lines  []string
 	err    error // the first failure; nothing is asked after it
@@ -44,13 +45,42 @@ type pending struct {
 	req  kmsg.Request
 }
 
-// Tell tells all stories to the server at addr and gives what it answered.
-func Tell(ctx context.Context, addr string) ([]string, error) {
-	t := &Teller{addr: addr, conns: map[string]*conn{}, names: map[string]string{}, counts: map[string]int{}}
+// Server is who is asked: the addresses of its listeners.
+type Server struct {
+	Broker, Controller string
+}
+
+// Book is a number of stories that are told to a server that nobody else has talked to, and recorded in one file.
+type Book struct {
+	Name string // the file is testdata/control/diff-NAME.txt
+	// Settings are laid over those of the node.
+	Settings map[string]string
+	stories  []story
+}
+
+type story struct {
+	name string
+	tell func(t *Teller)
+}
+
+// keepAll is for records of years ago, which else would be deleted some time after the start. The broker shall not be fenced on a
+// machine that has much to do.
+var keepAll = map[string]string{"log.retention.ms": "-1", "broker.session.timeout.ms": "60000"}
+
+// Books are all books.
+var Books = []Book{
+	{"groups", nil, groupStories},
+	{"apis", keepAll, apiStories},
+	{"behaviour", keepAll, behaviourStories},
+}
+
+// Tell tells the stories of a book to a server and gives what it answered.
+func Tell(ctx context.Context, server Server, book Book) ([]string, error) {
+	t := &Teller{server: server, conns: map[string]*conn{}, ids: map[string][16]byte{}, names: map[string]string{}, counts: map[string]int{}}
 	stop := context.AfterFunc(ctx, func() { t.fail(ctx.Err()) })
 	defer stop()
 	defer t.close()
-	for _, story := range stories {
+	for _, story := range book.stories {
 		t.lines = append(t.lines, "# "+story.name)
 		story.tell(t)
 		t.close()
@@ -58,10 +88,7 @@ func Tell(ctx context.Context, addr string) ([]string, error) {
 	return t.lines, t.err
 }
 
-var stories = []struct {
-	name string
-	tell func(t *Teller)
-}{
+var groupStories = []story{
 	{"FindCoordinator", findCoordinator},
 	{"members", members},
 	{"static members", staticMembers},
@@ -119,15 +146,9 @@ func (t *Teller) send(on string, version int16, req kmsg.Request) {
 	if t.err != nil {
 		return
 	}
-	c := t.conns[on]
+	c := t.dialed(on)
 	if c == nil {
-		dialed, err := net.Dial("tcp", t.addr)
-		if err != nil {
-			t.fail(err)
-			return
-		}
-		c = &conn{Conn: dialed}
-		t.conns[on] = c
+		return
 	}
 	req.SetVersion(version)
 	c.correlation++
@@ -136,6 +157,26 @@ func (t *Teller) send(on string, version int16, req kmsg.Request) {
 	if _, err := c.Write(frame); err != nil {
 		t.fail(err)
 	}
+}
+
+// dialed gives the connection of a name; one whose name begins with controller is to the controller's listener. It is nil after a
+// failure.
+func (t *Teller) dialed(on string) *conn {
+	if c := t.conns[on]; c != nil {
+		return c
+	}
+	address := t.server.Broker
+	if isController(on) {
+		address = t.server.Controller
+	}
+	dialed, err := net.Dial("tcp", address)
+	if err != nil {
+		t.fail(err)
+		return nil
+	}
+	c := &conn{Conn: dialed}
+	t.conns[on] = c
+	return c
 }
 
 // receive takes the answer to the oldest request of a connection that has none.
@@ -184,14 +225,18 @@ func (c *conn) read(req kmsg.Request) (kmsg.Response, error) {
 // show writes a response on one line.
 func (t *Teller) show(resp kmsg.Response) string {
 	unordered := []string{"Groups", "Members"}
+	tidy(resp)
 	switch resp.(type) {
 	case *kmsg.OffsetFetchResponse, *kmsg.ConsumerGroupHeartbeatResponse: // of one that asks for all
 		unordered = append(unordered, "Topics")
 	case *kmsg.ConsumerGroupDescribeResponse:
 		unordered = append(unordered, "TopicPartitions", "SubscribedTopics")
 	}
-	return ports.ReplaceAllString(t.text(t.plain(reflect.ValueOf(resp).Elem(), unordered)), `"Port":<port>`)
+	line := ports.ReplaceAllString(t.text(t.plain(reflect.ValueOf(resp).Elem(), unordered)), `"Port":<port>`)
+	return uuids.ReplaceAllString(line, "<uuid>")
 }
+
+var uuids = regexp.MustCompile(`[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}`)
 
 var ports = regexp.MustCompile(`"Port":\d{4,5}`)
 
@@ -219,7 +264,7 @@ func (t *Teller) plain(v reflect.Value, unordered []string) any {
 		return t.plain(v.Elem(), unordered)
 	case reflect.Slice, reflect.Array:
 		if v.Kind() == reflect.Array { // a topic id
-			return fmt.Sprintf("%x", v.Interface())
+			return t.id(v)
 		}
 		if v.Type().Elem().Kind() == reflect.Uint8 {
 			return fmt.Sprintf("%q", v.Interface())
@@ -232,6 +277,15 @@ func (t *Teller) plain(v reflect.Value, unordered []string) any {
 	default:
 		return v.Interface()
 	}
+}
+
+// id shows a topic id or the like; one that nobody has named differs from run to run.
+func (t *Teller) id(v reflect.Value) string {
+	id := fmt.Sprintf("%x", v.Interface())
+	if _, named := t.names[id]; named || strings.HasPrefix(id, "000000000000") {
+		return id
+	}
+	return "<id>"
 }
 
 // text writes a value on one line, with names for what differs from run to run.

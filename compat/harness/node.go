@@ -42,6 +42,7 @@ type Options struct {
 type Node struct {
 	opts       Options
 	port       int
+	controller int    // its port
 	properties string // path of server.properties
 	process    *Process
 }
@@ -56,7 +57,7 @@ func NewNode(opts Options) (*Node, error) {
 	if err != nil {
 		return nil, err
 	}
-	n := &Node{opts: opts, port: broker, properties: filepath.Join(opts.Dir, "server.properties")}
+	n := &Node{opts: opts, port: broker, controller: controller, properties: filepath.Join(opts.Dir, "server.properties")}
 	values := map[string]string{
 		"process.roles":                                    "broker,controller",
 		"node.id":                                          "1",
@@ -97,7 +98,7 @@ func (n *Node) Successor(kind Kind, name, dir string) (*Node, error) {
 	}
 	next := &Node{
 		opts: Options{Kind: kind, Name: name, Dir: dir, DataDir: n.DataDir()},
-		port: n.port, properties: filepath.Join(dir, "server.properties"),
+		port: n.port, controller: n.controller, properties: filepath.Join(dir, "server.properties"),
 	}
 	if err := os.WriteFile(next.properties, text, 0o644); err != nil {
 		return nil, fmt.Errorf("successor of %s: %w", n.opts.Name, err)
@@ -110,6 +111,11 @@ func (n *Node) Kind() Kind { return n.opts.Kind }
 
 // Addr is host:port of the broker listener, for clients.
 func (n *Node) Addr() string { return net.JoinHostPort("localhost", strconv.Itoa(n.port)) }
+
+// ControllerAddr is host:port of the controller listener.
+func (n *Node) ControllerAddr() string {
+	return net.JoinHostPort("localhost", strconv.Itoa(n.controller))
+}
 
 // DataDir is the node's log.dirs.
 func (n *Node) DataDir() string {

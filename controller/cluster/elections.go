@@ -18,7 +18,8 @@ const (
 // electLeaders holds elections. Without a list all partitions are meant; then
 // those that need none are not told of.
 func (c *Controller) electLeaders(req *kmsg.ElectLeadersRequest) (machine.Result, error) {
-	if req.ElectionType != preferredElection && req.ElectionType != uncleanElection {
+	nobody := req.Topics != nil && len(req.Topics) == 0 // then Apache Kafka does not look at the kind
+	if req.ElectionType != preferredElection && req.ElectionType != uncleanElection && !nobody {
 		return machine.Result{}, protocol.Errorf(protocol.InvalidRequest, "Unknown election type %d", req.ElectionType)
 	}
 	e := election{c: c, kind: req.ElectionType, propose: c.proposer(), met: map[*metadata.Partition]bool{}}

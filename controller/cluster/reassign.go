@@ -17,6 +17,9 @@ import (
 func (c *Controller) alterPartitionReassignments(req *kmsg.AlterPartitionAssignmentsRequest) machine.Result {
 	response := req.ResponseKind().(*kmsg.AlterPartitionAssignmentsResponse)
 	response.AllowReplicationFactorChange = req.AllowReplicationFactorChange
+	if len(req.Topics) == 0 {
+		response.ErrorMessage = new(string) // as Apache Kafka has it
+	}
 	var records []schema.MetadataRecord
 	propose := c.proposer()
 	for _, asked := range req.Topics {

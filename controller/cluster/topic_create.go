@@ -307,6 +307,9 @@ func describe(answer *kmsg.CreateTopicsResponseTopic, defaults *config.TopicDefa
 	for _, entry := range config.DescribeTopic(defaults.Topic(name, made.configs), nil) {
 		setting := kmsg.NewCreateTopicsResponseTopicConfig()
 		setting.Name, setting.Value, setting.ReadOnly = entry.Name, entry.Value, entry.ReadOnly
+		if given, set := made.configs[entry.Name]; set { // as it was written, as from Apache Kafka
+			setting.Value = &given
+		}
 		setting.Source, setting.IsSensitive = int8(entry.Source), entry.Sensitive
 		answer.Configs = append(answer.Configs, setting)
 	}

@@ -59,6 +59,9 @@ const maxRecordErrors = 1000
 type Error struct {
 	Cause   *protocol.Error
 	Records []RecordError
+	// NoBatch: what stands first has the length or the format of no batch; then
+	// Apache Kafka sends the sentence, too.
+	NoBatch bool
 }
 
 func (e *Error) Error() string { return e.Cause.Error() }
@@ -76,6 +79,9 @@ func refuse(code protocol.ErrorCode, format string, args ...any) *Error {
 func OneBatch(records []byte) (Batch, error) {
 	batch, rest, err := firstBatch(records)
 	if err != nil {
+		if refusal := (*Error)(nil); errors.As(err, &refusal) {
+			refusal.NoBatch = true
+		}
 		return nil, err
 	}
 	if batch == nil {

@@ -47,7 +47,7 @@ func EpochsFrom(epochs []EpochStart, start protocol.Offset) (list []EpochStart, 
 // the log (LeaderEpochFileCache.endOffsetFor).
 func EpochEnd(epochs []EpochStart, asked protocol.LeaderEpoch, end protocol.Offset) (protocol.LeaderEpoch, protocol.Offset) {
 	n := len(epochs)
-	if asked < 0 || n == 0 || asked > epochs[n-1].Epoch {
+	if asked == protocol.NoLeaderEpoch || n == 0 || asked > epochs[n-1].Epoch {
 		return protocol.NoLeaderEpoch, protocol.NoOffset
 	}
 	if asked == epochs[n-1].Epoch {

@@ -111,7 +111,7 @@ func TestEpochEnd(t *testing.T) {
 	cases := []struct {
 		epoch, want protocol.LeaderEpoch
 		end         protocol.Offset
-	}{{0, 0, 4}, {2, 0, 4}, {3, 3, 6}, {4, -1, -1}}
+	}{{0, 0, 4}, {2, 0, 4}, {3, 3, 6}, {4, -1, -1}, {-1, -1, -1}, {-7, -7, 0}}
 	for _, c := range cases {
 		epoch, end, err := f.manager.EpochEnd(orders, 3, c.epoch)
 		if err != nil || epoch != c.want || end != c.end {

@@ -138,6 +138,39 @@ func TestAlterConfigsRefusedHere(t *testing.T) {
 	}
 }
 
+// What a controller's listener refuses, it refuses with words of its own.
+func TestAlterConfigsOnTheController(t *testing.T) {
+	f := newTestCluster(t, nil)
+	f.join(1)
+	f.create(newTopic("a", 1, 1))
+	twice := increments(1, ofTopic, "a", "retention.ms=1")
+	twice.Resources = append(twice.Resources, twice.Resources[0])
+	for _, c := range []struct {
+		req  *kmsg.IncrementalAlterConfigsRequest
+		code protocol.ErrorCode
+		text string
+	}{
+		{twice, protocol.InvalidRequest, "Duplicate resource."},
+		{increments(1, ofLogger, "a", "root=DEBUG"), protocol.InvalidRequest, "Node id must be an integer, but it is: a"},
+		{increments(1, ofLogger, "1", "zork=DEBUG"), protocol.InvalidConfig, "Logger zork does not exist!"},
+		{increments(1, 99, "a", "cleanup.policy+=delete"), protocol.UnsupportedVersion, "Unknown resource type 99."},
+		{increments(1, ofTopic, "a", "retention.ms=5"), 0, ""},
+	} {
+		got := askOn[*kmsg.IncrementalAlterConfigsResponse](f, controller, c.req).Resources
+		if len(got) != 1 || protocol.ErrorCode(got[0].ErrorCode) != c.code || deref(got[0].ErrorMessage) != c.text {
+			t.Errorf("%+v: %+v", c.req.Resources, got)
+		}
+	}
+	all := replacement(2, ofTopic, "a", "retention.ms=1")
+	all.Resources = append(all.Resources, all.Resources[0])
+	if got := askOn[*kmsg.AlterConfigsResponse](f, controller, all).Resources; len(got) != 1 || deref(got[0].ErrorMessage) != "Duplicate resource." {
+		t.Errorf("%+v", got)
+	}
+	if got := askOn[*kmsg.AlterConfigsResponse](f, controller, replacement(2, ofLogger, "1")).Resources; protocol.ErrorCode(got[0].ErrorCode) != protocol.InvalidRequest || deref(got[0].ErrorMessage) != "Unexpected resource type BROKER_LOGGER." {
+		t.Errorf("%+v", got)
+	}
+}
+
 func TestAlterConfigsRights(t *testing.T) {
 	f := newTestCluster(t, allow("ALTER_CONFIGS a"))
 	f.join(1)
@@ -310,6 +343,12 @@ func TestDescribeProducers(t *testing.T) {
 	if one := first.ActiveProducers[0]; one.ProducerID != 77 || one.ProducerEpoch != 3 || one.LastSequence != 1 || one.CoordinatorEpoch != -1 || one.CurrentTxnStartOffset != -1 || one.LastTimestamp <= 0 {
 		t.Errorf("%+v", one)
 	}
+	odd := kmsg.NewPtrDescribeProducersRequest()
+	odd.Topics = []kmsg.DescribeProducersRequestTopic{{Topic: "..", Partitions: []int32{0}}}
+	if got := request[*kmsg.DescribeProducersResponse](p, odd, 0).Topics[0].Partitions[0]; protocol.ErrorCode(got.ErrorCode) != protocol.InvalidTopicException ||
+		deref(got.ErrorMessage) != "Topic name is invalid: '..' is not allowed" {
+		t.Errorf("%+v", got)
+	}
 	unknown, none := resp.Topics[0].Partitions[1], resp.Topics[1].Partitions[0]
 	if protocol.ErrorCode(unknown.ErrorCode) != protocol.UnknownTopicOrPartition || unknown.ErrorMessage != nil {
 		t.Errorf("%+v", unknown)
@@ -477,6 +516,10 @@ func TestDescribeACLs(t *testing.T) {
 		got := ask[*kmsg.DescribeACLsResponse](f, req)
 		if protocol.ErrorCode(got.ErrorCode) != protocol.SecurityDisabled || deref(got.ErrorMessage) != "No Authorizer is configured on the broker" || len(got.Resources) != 0 {
 			t.Errorf("version %d: %+v", version, got)
+		}
+		req.Operation = 99 // nobody looks
+		if got = ask[*kmsg.DescribeACLsResponse](f, req); protocol.ErrorCode(got.ErrorCode) != protocol.SecurityDisabled {
+			t.Errorf("version %d, an unknown operation: %+v", version, got)
 		}
 	}
 }

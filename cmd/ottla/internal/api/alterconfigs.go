@@ -44,7 +44,9 @@ func incrementalAlterConfigs(c *call, req *kmsg.IncrementalAlterConfigsRequest) 
 				resp.Resources, decided = append(resp.Resources, decided[0]), decided[1:]
 				continue
 			}
-			resp.Resources = append(resp.Resources, refusedIncrement(&req.Resources[i], asks[i].err))
+			if !asks[i].again {
+				resp.Resources = append(resp.Resources, refusedIncrement(&req.Resources[i], asks[i].err))
+			}
 		}
 		c.reply(resp)
 	}
@@ -97,7 +99,9 @@ func alterConfigs(c *call, req *kmsg.AlterConfigsRequest) {
 				resp.Resources, decided = append(resp.Resources, decided[0]), decided[1:]
 				continue
 			}
-			resp.Resources = append(resp.Resources, refusedReplacement(&req.Resources[i], asks[i].err))
+			if !asks[i].again {
+				resp.Resources = append(resp.Resources, refusedReplacement(&req.Resources[i], asks[i].err))
+			}
 		}
 		c.reply(resp)
 	}
@@ -129,6 +133,7 @@ type alteration struct {
 	changes     []config.Alteration
 	nulls       []string // keys that lack a value
 	err         error    // why it is refused here
+	again       bool     // it is answered with an earlier one of the request
 }
 
 // judgeAlterations finds what is answered here, well or with an error.
@@ -142,11 +147,19 @@ func (c *call) judgeAlterations(asks []alteration) (answered []bool) {
 		times[resource{asks[i].kind, asks[i].name}]++
 	}
 	answered = make([]bool, len(asks))
+	onController := c.request.Conn.Scope() == protocol.OnController
+	refused := map[resource]bool{}
 	for i := range asks {
 		a := &asks[i]
-		if times[resource{a.kind, a.name}] > 1 {
+		switch is := (resource{a.kind, a.name}); {
+		case times[is] > 1 && onController: // told once (ControllerApis.scala)
+			a.err, a.again = protocol.Errorf(protocol.InvalidRequest, "Duplicate resource."), refused[is]
+			refused[is] = true
+		case times[is] > 1:
 			a.err = protocol.Errorf(protocol.InvalidRequest, "Each resource must appear at most once.")
-		} else if c.request.Conn.Scope() == protocol.OnBroker {
+		case onController:
+			a.err = c.checkOnController(a)
+		default:
 			a.err = c.checkAlteration(a)
 		}
 		loggers := a.incremental && a.kind == kmsg.ConfigResourceTypeBrokerLogger
@@ -158,6 +171,21 @@ func (c *call) judgeAlterations(asks []alteration) (answered []bool) {
 		answered[i] = a.err != nil || loggers
 	}
 	return answered
+}
+
+// checkOnController is what a controller's listener looks at before the controller
+// decides (ControllerApis.scala).
+func (c *call) checkOnController(a *alteration) error {
+	switch a.kind {
+	case kmsg.ConfigResourceTypeBrokerLogger:
+		if a.incremental {
+			return c.alterLoggers(a)
+		}
+		return protocol.Errorf(protocol.InvalidRequest, "Unexpected resource type BROKER_LOGGER.")
+	case kmsg.ConfigResourceTypeTopic, kmsg.ConfigResourceTypeBroker, clientMetricsResource, groupResource:
+		return nil
+	}
+	return protocol.Errorf(protocol.UnsupportedVersion, "Unknown resource type %d.", a.kind)
 }
 
 // checkAlteration is what the broker that was asked looks at

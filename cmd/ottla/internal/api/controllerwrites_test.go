@@ -195,3 +195,33 @@ func says(v reflect.Value, code int64) bool {
 	}
 	return false
 }
+
+// Of corners that Apache Kafka has: an election of an unknown kind among no partitions, a change of no reassignments, and settings
+// that come back as they were written.
+func TestControllerAnswersLikeKafka(t *testing.T) {
+	f := newTestCluster(t, nil)
+	f.join(1)
+	elect := kmsg.NewPtrElectLeadersRequest()
+	elect.Version, elect.ElectionType, elect.Topics = 2, 2, []kmsg.ElectLeadersRequestTopic{}
+	if resp := ask[*kmsg.ElectLeadersResponse](f, elect); resp.ErrorCode != 0 {
+		t.Errorf("no election: %+v", resp)
+	}
+	elect.Topics = []kmsg.ElectLeadersRequestTopic{{Topic: "a", Partitions: []int32{0}}}
+	if resp := ask[*kmsg.ElectLeadersResponse](f, elect); protocol.ErrorCode(resp.ErrorCode) != protocol.InvalidRequest {
+		t.Errorf("an unknown election: %+v", resp)
+	}
+	reassign := kmsg.NewPtrAlterPartitionAssignmentsRequest()
+	if resp := ask[*kmsg.AlterPartitionAssignmentsResponse](f, reassign); resp.ErrorCode != 0 || resp.ErrorMessage == nil || *resp.ErrorMessage != "" {
+		t.Errorf("no reassignment: %+v", resp)
+	}
+	create := kmsg.NewPtrCreateTopicsRequest()
+	create.Version = 7
+	topic := newTopic("a", 1, 1)
+	topic.Configs = []kmsg.CreateTopicsRequestTopicConfig{{Name: "cleanup.policy", Value: kmsg.StringPtr("delete,delete")}}
+	create.Topics = append(create.Topics, topic)
+	for _, setting := range ask[*kmsg.CreateTopicsResponse](f, create).Topics[0].Configs {
+		if setting.Name == "cleanup.policy" && deref(setting.Value) != "delete,delete" {
+			t.Errorf("%s is %q", setting.Name, deref(setting.Value))
+		}
+	}
+}

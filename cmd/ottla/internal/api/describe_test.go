@@ -93,7 +93,7 @@ func TestDescribeClusterAtTheWrongDoor(t *testing.T) {
 	}{
 		{plain, 1, 2, protocol.MismatchedEndpointType, "The request was sent to an endpoint of type BROKER, but we wanted an endpoint of type CONTROLLER"},
 		{controller, 2, 1, protocol.MismatchedEndpointType, "The request was sent to an endpoint of type CONTROLLER, but we wanted an endpoint of type BROKER"},
-		{controller, 0, 1, protocol.MismatchedEndpointType, "The request was sent to an endpoint of type CONTROLLER, but we wanted an endpoint of type BROKER"},
+		{controller, 0, 1, protocol.InvalidRequest, "The request was sent to an endpoint of type CONTROLLER, but we wanted an endpoint of type BROKER"},
 		{plain, 2, 3, protocol.UnsupportedEndpointType, "Unsupported endpoint type 3"},
 		{controller, 1, 0, protocol.UnsupportedEndpointType, "Unsupported endpoint type 0"},
 	} {

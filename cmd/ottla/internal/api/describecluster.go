@@ -27,6 +27,10 @@ func describeCluster(c *call, req *kmsg.DescribeClusterRequest) {
 	case name[wanted] == "":
 		c.reply(errorResponse(req, protocol.Errorf(protocol.UnsupportedEndpointType, "Unsupported endpoint type %d", wanted)))
 		return
+	case wanted != here && c.version == 0: // which does not know the code
+		c.reply(errorResponse(req, protocol.Errorf(protocol.InvalidRequest,
+			"The request was sent to an endpoint of type %s, but we wanted an endpoint of type %s", name[here], name[wanted])))
+		return
 	case wanted != here:
 		c.reply(errorResponse(req, protocol.Errorf(protocol.MismatchedEndpointType,
 			"The request was sent to an endpoint of type %s, but we wanted an endpoint of type %s", name[here], name[wanted])))

@@ -34,6 +34,8 @@ func (c *call) refuseProducers(image *metadata.Image, topic string) error {
 	switch {
 	case !c.mayTopic(kmsg.ACLOperationRead, topic):
 		return protocol.TopicAuthorizationFailed.Err()
+	case protocol.CheckTopicName(topic) != nil:
+		return protocol.CheckTopicName(topic)
 	case image.Topic(topic) == nil:
 		return protocol.UnknownTopicOrPartition.Err()
 	}

@@ -161,8 +161,8 @@ func quotaMatches(entity []schema.ClientQuotaEntity, req *kmsg.DescribeClientQuo
 // whatever rules the metadata holds for the day that there is one. A filter that
 // makes no sense ends the connection.
 func describeACLs(c *call, req *kmsg.DescribeACLsRequest) {
-	if req.ResourceType < 1 || req.ResourceType > 7 || req.ResourcePatternType < 1 || req.ResourcePatternType > 4 ||
-		req.Operation < 1 || req.Operation > 15 || req.PermissionType < 1 || req.PermissionType > 3 {
+	// Of what it does not know Apache Kafka minds the number 0 alone (DescribeAclsRequest).
+	if req.ResourceType == 0 || req.ResourcePatternType == 0 || req.Operation == 0 || req.PermissionType == 0 {
 		c.close(protocol.Errorf(protocol.InvalidRequest, "the filter has unknown elements"))
 		return
 	}

@@ -15,6 +15,10 @@ import (
 // readCommitted is the isolation level that hides open and aborted transactions.
 const readCommitted int8 = 1
 
+// knownIsolation tells whether there is an isolation level of a number. For another
+// one Apache Kafka has no code of its own.
+func knownIsolation(level int8) bool { return level == 0 || level == readCommitted }
+
 // fetch reads from many partitions: the session says which (KIP-227), the replicas
 // read or wait for more, and the session says which of the results are news.
 func fetch(c *call, req *kmsg.FetchRequest) {
@@ -23,6 +27,10 @@ func fetch(c *call, req *kmsg.FetchRequest) {
 	context, err := c.handler.sessions.decide(c.now, req, name)
 	if err != nil {
 		c.replyFetch(&wire.FetchResponse{ErrorCode: protocol.CodeOf(err)})
+		return
+	}
+	if !knownIsolation(req.IsolationLevel) {
+		c.refuseFetch(req, protocol.UnknownServerError)
 		return
 	}
 	f := &fetching{call: c, context: context, request: replica.FetchRequest{
@@ -47,6 +55,23 @@ func fetch(c *call, req *kmsg.FetchRequest) {
 		c.guard(func() { f.answer(results) })
 	})
 	c.handler.polls.waits(c, cancel)
+}
+
+// refuseFetch answers a whole request with one error. Before version 13 it stands
+// with each partition, too (FetchRequest.getErrorResponse).
+func (c *call) refuseFetch(req *kmsg.FetchRequest, code protocol.ErrorCode) {
+	resp := &wire.FetchResponse{ErrorCode: code, SessionID: req.SessionID}
+	for i := range req.Topics {
+		if c.version >= 13 {
+			break
+		}
+		topic := wire.FetchTopic{Topic: req.Topics[i].Topic}
+		for j := range req.Topics[i].Partitions {
+			topic.Partitions = append(topic.Partitions, refused(req.Topics[i].Partitions[j].Partition, code))
+		}
+		resp.Topics = append(resp.Topics, topic)
+	}
+	c.replyFetch(resp)
 }
 
 // fetching is a Fetch under way.

@@ -343,6 +343,32 @@ func TestFetchRefuses(t *testing.T) {
 	}
 }
 
+// An isolation level that there is not is refused, as by Apache Kafka: by partition up to version 12, for all from 7 on.
+func TestFetchUnknownIsolation(t *testing.T) {
+	f := newFixture(t)
+	f.topic("orders", topicSpec{})
+	p := f.connect()
+	f.fill(p, "orders", batchOf("a"))
+	for _, version := range []int16{4, 7, 12, 13, 18} {
+		req := fetchFrom(version, "orders", 0)
+		if version >= 13 {
+			req.Topics[0].TopicID = f.image.Topic("orders").ID
+		}
+		req.IsolationLevel = 2
+		resp := request[*kmsg.FetchResponse](p, req, version)
+		if wantTop := version >= 7; (protocol.ErrorCode(resp.ErrorCode) == protocol.UnknownServerError) != wantTop {
+			t.Errorf("version %d: code %d", version, resp.ErrorCode)
+		}
+		if version >= 13 {
+			if len(resp.Topics) != 0 {
+				t.Errorf("version %d: %+v", version, resp.Topics)
+			}
+			continue
+		}
+		expectCode(t, "isolation 2", resp.Topics[0].Partitions[0].ErrorCode, protocol.UnknownServerError)
+	}
+}
+
 // BEHAVIOUR 87 (KIP-595): a reader whose log parted from ours is told where.
 func TestFetchDiverging(t *testing.T) {
 	f := newFixture(t)

@@ -20,6 +20,10 @@ var specialTimestamps = map[int64]int16{
 
 // listOffsets finds offsets by time.
 func listOffsets(c *call, req *kmsg.ListOffsetsRequest) {
+	if !knownIsolation(req.IsolationLevel) {
+		c.reply(errorResponse(req, protocol.UnknownServerError.Err()))
+		return
+	}
 	resp := kmsg.NewPtrListOffsetsResponse()
 	times := timesNamed(req)
 	for i := range req.Topics {
@@ -47,7 +51,9 @@ func listOffsets(c *call, req *kmsg.ListOffsetsRequest) {
 			}
 			topic.Partitions = append(topic.Partitions, part)
 		}
-		resp.Topics = append(resp.Topics, topic)
+		if len(topic.Partitions) > 0 {
+			resp.Topics = append(resp.Topics, topic)
+		}
 	}
 	c.reply(resp)
 }

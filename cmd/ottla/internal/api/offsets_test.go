@@ -116,6 +116,17 @@ func TestListOffsetsRefuses(t *testing.T) {
 		t.Fatalf("a partition named twice: %+v", resp.Topics)
 	}
 	expectCode(t, "named twice", resp.Topics[0].Partitions[0].ErrorCode, protocol.InvalidRequest)
+
+	twice = listOne("orders", -1)
+	twice.Topics = append(twice.Topics, twice.Topics[0], kmsg.ListOffsetsRequestTopic{Topic: "nothing"})
+	if resp = request[*kmsg.ListOffsetsResponse](p, twice, 9); len(resp.Topics) != 1 || len(resp.Topics[0].Partitions) != 1 {
+		t.Errorf("a topic twice and one without partitions: %+v", resp.Topics)
+	}
+	for _, level := range []int8{-1, 2} {
+		req := listOne("orders", -1)
+		req.IsolationLevel = level
+		expectCode(t, "isolation", request[*kmsg.ListOffsetsResponse](p, req, 9).Topics[0].Partitions[0].ErrorCode, protocol.UnknownServerError)
+	}
 }
 
 // BEHAVIOUR 94 (KIP-207): a new leader whose high watermark is behind does not say

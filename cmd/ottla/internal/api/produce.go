@@ -1,6 +1,7 @@
 package api
 
 import (
+	"errors"
 	"fmt"
 	"sync/atomic"
 	"time"
@@ -111,7 +112,7 @@ func (c *call) produceSlots(req *kmsg.ProduceRequest) []produceSlot {
 		if c.version >= 13 {
 			name = topicName(image, id)
 		}
-		writable := name != "" && c.mayTopic(kmsg.ACLOperationWrite, name)
+		writable := (name != "" || c.version < 13) && c.mayTopic(kmsg.ACLOperationWrite, name)
 		for j := range topic.Partitions {
 			q := &topic.Partitions[j]
 			slot := produceSlot{topicID: id, partition: protocol.TopicPartition{Topic: name, Partition: q.Partition}, records: q.Records}
@@ -244,7 +245,10 @@ func (p *producing) partitionResponse(slot *produceSlot, leaders *leaders) kmsg.
 			RelativeOffset: refused.BatchIndex, ErrorMessage: &refused.Message,
 		})
 	}
-	if len(result.RecordErrors) > 0 || slot.unverified { // the only failures with a sentence of their own, as in Apache Kafka
+	// The only failures with a sentence of their own, as in Apache Kafka: refused records, what is no batch at all, and transactions
+	// that are not under way.
+	var malformed *record.Error
+	if len(result.RecordErrors) > 0 || slot.unverified || errors.As(slot.malformed, &malformed) && malformed.NoBatch {
 		part.ErrorMessage = protocol.MessageOf(result.Err)
 	}
 	if p.version >= leadersInProduceFrom && result.Err != nil && protocol.CodeOf(result.Err) == protocol.NotLeaderOrFollower {

@@ -111,6 +111,9 @@ func TestProduceFailsByPartition(t *testing.T) {
 	}
 	expectCode(t, "unknown topic", resp.Topics[1].Partitions[0].ErrorCode, protocol.UnknownTopicOrPartition)
 
+	nameless := produceTo(f, 9, 1, "", batchOf("a"))
+	expectCode(t, "no name", request[*kmsg.ProduceResponse](p, nameless, 9).Topics[0].Partitions[0].ErrorCode, protocol.UnknownTopicOrPartition)
+
 	req.Acks = 2
 	resp = request[*kmsg.ProduceResponse](p, req, 9)
 	for n, want := range []protocol.ErrorCode{protocol.InvalidRequiredAcks, protocol.InvalidRecord, protocol.InvalidRecord, protocol.InvalidRequiredAcks, protocol.UnknownTopicOrPartition} {
@@ -170,6 +173,7 @@ func TestProduceRefusesBatches(t *testing.T) {
 	}{
 		{"magic 1", "orders", 9, edit(func(b record.Batch) { b[16] = 1 }), protocol.InvalidRecord, nil},
 		{"magic 3", "orders", 9, edit(func(b record.Batch) { b[16] = 3 }), protocol.CorruptMessage, nil},
+		{"magic 3 of a second batch", "orders", 9, append(batchOf("a"), edit(func(b record.Batch) { b[16] = 3 })...), protocol.CorruptMessage, nil},
 		{"two batches", "orders", 9, append(batchOf("a"), batchOf("b")...), protocol.InvalidRecord, nil},
 		{"truncated", "orders", 9, batchOf("abc")[:60], protocol.InvalidRecord, nil},
 		{"checksum", "orders", 9, func() []byte { b := batchOf("abc"); b[len(b)-2] ^= 1; return b }(), protocol.CorruptMessage, nil},
@@ -195,7 +199,7 @@ func TestProduceRefusesBatches(t *testing.T) {
 				t.Errorf("%s: a record error without message", test.what)
 			}
 		}
-		if !slices.Equal(named, test.records) || (got.ErrorMessage != nil) != (test.records != nil) {
+		if !slices.Equal(named, test.records) || (got.ErrorMessage != nil) != (test.records != nil || test.what == "magic 3") {
 			t.Errorf("%s: record errors %v, message %v", test.what, named, got.ErrorMessage)
 		}
 	}

@@ -18,6 +18,7 @@ var tables = map[string]string{
 	"controller/config":      "one row a property",
 	"protocol/schema":        "generated codecs",
 	"cmd/ottla/internal/api": "one file an API",
+	"compat/diff":            "lists of requests, for a test",
 	"cmd/ottla/internal/sim": "a test program: models, clients, faults; nothing of the product",
 }
 
