@@ -352,7 +352,7 @@ func ends(t *Teller) {
 	}
 	wrong := fetchOf(t, 12, "b-ends", 0, 3)
 	wrong.Topics[0].Partitions = append(wrong.Topics[0].Partitions, fetchOf(t, 12, "b-ends", 9, 0).Topics[0].Partitions...)
-	wrong.MaxWaitMillis, wrong.MinBytes = 5000, 1000
+	wrong.MaxWaitMillis, wrong.MinBytes = 500, 1000
 	tell[*kmsg.FetchResponse](t, "behaviour-084 an error does not wait", "a", 12, wrong)
 	follower := fetchOf(t, 12, "b-ends", 0, 0)
 	follower.ReplicaID = 5

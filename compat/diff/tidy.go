@@ -29,7 +29,7 @@ func tidy(resp kmsg.Response) {
 	case *kmsg.EndTxnResponse:
 		resp.ProducerID = min(resp.ProducerID, 1)
 	case *kmsg.AllocateProducerIDsResponse:
-		resp.ProducerIDStart = min(resp.ProducerIDStart, 1)
+		resp.ProducerIDStart = min(resp.ProducerIDStart, 0)
 	case *kmsg.ProduceResponse:
 		slices.SortStableFunc(resp.Topics, func(a, b kmsg.ProduceResponseTopic) int { return cmp.Compare(a.Topic, b.Topic) })
 		for _, topic := range resp.Topics {

@@ -120,14 +120,22 @@ func (c *Controller) checkFeatures(supported []kmsg.BrokerRegistrationRequestFea
 	for _, f := range supported {
 		ranges[f.Name] = Range{f.MinSupportedVersion, f.MaxSupportedVersion}
 	}
-	if _, ok := ranges[metadata.MetadataVersionFeature]; !ok {
+	if err := c.checkRanges(finalized, ranges); err != nil {
+		return err
+	}
+	if _, ok := ranges[metadata.MetadataVersionFeature]; !ok { // only now, as in Apache Kafka
 		return protocol.Errorf(protocol.InvalidRegistration, "the broker does not name %s", metadata.MetadataVersionFeature)
 	}
-	for _, name := range sortedNames(finalized) {
+	unnamed := map[string]Range{}
+	for name := range finalized {
 		if _, named := ranges[name]; !named {
-			ranges[name] = Range{}
+			unnamed[name] = Range{}
 		}
 	}
+	return c.checkRanges(finalized, unnamed)
+}
+
+func (c *Controller) checkRanges(finalized map[string]int16, ranges map[string]Range) *protocol.Error {
 	for _, name := range sortedNames(ranges) {
 		level, has := finalized[name], ranges[name]
 		if served, ok := c.options.Features[name]; level != 0 && (!ok || level > served.Max) {
@@ -166,6 +174,7 @@ func (c *Controller) registerController(req *kmsg.ControllerRegistrationRequest)
 		response.ErrorMessage = kmsg.StringPtr("The current MetadataVersion is too old to support controller registrations.")
 		return machine.Result{Reply: response}
 	}
+	response.ErrorMessage = kmsg.StringPtr("") // as Kafka says that all is well
 	record := schema.NewRegisterControllerRecord()
 	record.ControllerID, record.IncarnationID, record.ZkMigrationReady = protocol.NodeID(req.ControllerID), req.IncarnationID, req.ZkMigrationReady
 	for _, l := range req.Listeners {

@@ -278,6 +278,11 @@ func TestDeleteOffsets(t *testing.T) {
 	if !authorizer.wasAsked(kmsg.ACLOperationDelete, kmsg.ACLResourceTypeGroup, "g") || !authorizer.wasAsked(kmsg.ACLOperationRead, kmsg.ACLResourceTypeTopic, "orders") {
 		t.Errorf("asked: %v", authorizer.asked)
 	}
+	twice := deletion("g", map[string][]int32{"orders": {0}})
+	twice.Topics = append(twice.Topics, twice.Topics[0])
+	if resp = request[*kmsg.OffsetDeleteResponse](p, twice, 0); len(resp.Topics) != 2 {
+		t.Errorf("a topic named twice: %+v", resp)
+	}
 	f.alone("busy")
 	resp = request[*kmsg.OffsetDeleteResponse](p, deletion("busy", map[string][]int32{"orders": {0}}), 0)
 	if codeOf(resp.Topics[0].Partitions[0].ErrorCode) != protocol.GroupSubscribedToTopic {

@@ -84,6 +84,9 @@ func (a *deleteAnswer) merge(resp *kmsg.OffsetDeleteResponse) *kmsg.OffsetDelete
 	if resp.ErrorCode != 0 {
 		return resp
 	}
+	if len(a.resp.Topics) == 0 { // nothing was refused here: as the coordinator says, also of a topic that was named twice
+		return resp
+	}
 	for i := range resp.Topics {
 		to := a.topic(resp.Topics[i].Topic)
 		to.Partitions = append(to.Partitions, resp.Topics[i].Partitions...)

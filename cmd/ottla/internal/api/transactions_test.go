@@ -335,6 +335,17 @@ func TestWriteTxnMarkers(t *testing.T) {
 		if got := code(markers(version, protocol.ConsumerOffsetsTopic, p.pid, p.epoch, false, 7)); got != protocol.NotLeaderOrFollower {
 			t.Errorf("a group's partition that is not here: %v", got)
 		}
+		for _, nobody := range []*kmsg.WriteTxnMarkersRequest{markers(version, "orders", -1, 0, true, 7), markers(version, "orders", p.pid, -1, true, 7)} {
+			resp := request[*kmsg.WriteTxnMarkersResponse](p.peer, nobody, version)
+			if got := codeOf(resp.Markers[0].Topics[0].Partitions[0].ErrorCode); got != protocol.UnknownServerError {
+				t.Errorf("a producer that there is not: %v", got)
+			}
+		}
+		odd := markers(version, "orders", p.pid, p.epoch, false, 7) // a producer twice, and one without partitions
+		odd.Markers = append(odd.Markers, odd.Markers[0], kmsg.WriteTxnMarkersRequestMarker{ProducerID: 99})
+		if resp := request[*kmsg.WriteTxnMarkersResponse](p.peer, odd, version); len(resp.Markers) != 1 {
+			t.Errorf("markers: %+v", resp.Markers)
+		}
 	})
 }
 

@@ -130,10 +130,7 @@ func (t *txnCommit) commit(partition int32, guard log.Guard) {
 				t.fail(err)
 				return
 			}
-			for _, topic := range reply.(*kmsg.TxnOffsetCommitResponse).Topics {
-				to := t.topic(topic.Topic, topic.TopicID)
-				to.Partitions = append(to.Partitions, topic.Partitions...)
-			}
+			t.merge(reply.(*kmsg.TxnOffsetCommitResponse).Topics)
 			t.reply()
 		})
 	})
@@ -149,10 +146,30 @@ func (t *txnCommit) refuse(code protocol.ErrorCode) {
 
 // fail answers everything that the coordinator was to be asked with one error.
 func (t *txnCommit) fail(err error) {
+	var failed []kmsg.TxnOffsetCommitResponseTopic
 	for i := range t.ask.Topics {
-		t.answer(&t.ask.Topics[i], t.ask.Topics[i].Partitions, protocol.CodeOf(err))
+		asked := &t.ask.Topics[i]
+		topic := kmsg.TxnOffsetCommitResponseTopic{Topic: asked.Topic, TopicID: asked.TopicID}
+		for _, p := range asked.Partitions {
+			topic.Partitions = append(topic.Partitions, kmsg.TxnOffsetCommitResponseTopicPartition{Partition: p.Partition, ErrorCode: int16(protocol.CodeOf(err))})
+		}
+		failed = append(failed, topic)
 	}
+	t.merge(failed)
 	t.reply()
+}
+
+// merge adds what the coordinator says. Where nothing was refused here that is all,
+// also of a topic that was named twice.
+func (t *txnCommit) merge(topics []kmsg.TxnOffsetCommitResponseTopic) {
+	if len(t.resp.Topics) == 0 {
+		t.resp.Topics = topics
+		return
+	}
+	for _, topic := range topics {
+		to := t.topic(topic.Topic, topic.TopicID)
+		to.Partitions = append(to.Partitions, topic.Partitions...)
+	}
 }
 
 func (t *txnCommit) answer(topic *kmsg.TxnOffsetCommitRequestTopic, partitions []kmsg.TxnOffsetCommitRequestTopicPartition, code protocol.ErrorCode) {

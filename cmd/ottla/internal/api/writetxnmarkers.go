@@ -30,8 +30,14 @@ func writeTxnMarkers(c *call, req *kmsg.WriteTxnMarkersRequest) {
 	}
 	under := waitFor(partitions, func() {
 		resp := kmsg.NewPtrWriteTxnMarkersResponse()
+		told := map[int64]bool{}
 		for i := range req.Markers {
-			resp.Markers = append(resp.Markers, markerAnswer(&req.Markers[i], func(tp protocol.TopicPartition) protocol.ErrorCode { return w.codes[i][tp] }))
+			marker := &req.Markers[i]
+			if len(w.codes[i]) == 0 || told[marker.ProducerID] { // each producer once, and only with partitions, as Apache Kafka
+				continue
+			}
+			told[marker.ProducerID] = true
+			resp.Markers = append(resp.Markers, markerAnswer(marker, func(tp protocol.TopicPartition) protocol.ErrorCode { return w.codes[i][tp] }))
 		}
 		c.reply(resp)
 	})
@@ -60,6 +66,10 @@ type markerWriting struct {
 
 // write writes one marker to one partition.
 func (w *markerWriting) write(marker *kmsg.WriteTxnMarkersRequestMarker, tp protocol.TopicPartition, done func(protocol.ErrorCode)) {
+	if marker.ProducerID == -1 || marker.ProducerEpoch == -1 { // no producer, for which Apache Kafka has no code
+		done(protocol.UnknownServerError)
+		return
+	}
 	id, epoch := protocol.ProducerID(marker.ProducerID), protocol.ProducerEpoch(marker.ProducerEpoch)
 	if tp.Topic == protocol.ConsumerOffsetsTopic && w.Groups != nil {
 		w.Groups.WriteMarker(w.now, tp.Partition, shard.Marker{
