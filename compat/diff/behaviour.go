@@ -282,9 +282,23 @@ func refusedTopics(t *Teller) {
 		ask("-2 replicas", createOf("b-new", 1, -2))
 		ask("two million partitions", createOf("b-new", 2_000_000, 1))
 		for _, config := range [][]string{
-			{"zork", "1"}, {"retention.ms", "x"}, {"retention.ms", "-2"}, {"cleanup.policy", "x"}, {"cleanup.policy", ""}, {"retention.ms", "null"}, {"max.message.bytes", "-1"}, {"compression.type", "zip"},
-			{"min.insync.replicas", "0"}, {"segment.bytes", "1"}, {"message.timestamp.type", "never"}, {"local.retention.ms", "99999999999999"}, {"remote.storage.enable", "true"}, {"", "x"},
-			{"retention.ms", "5", "retention.ms", "6"}, {"leader.replication.throttled.replicas", "x"}, {"cleanup.policy", "delete,delete"},
+			{"zork", "1"},
+			{"retention.ms", "x"},
+			{"retention.ms", "-2"},
+			{"cleanup.policy", "x"},
+			{"cleanup.policy", ""},
+			{"retention.ms", "null"},
+			{"max.message.bytes", "-1"},
+			{"compression.type", "zip"},
+			{"min.insync.replicas", "0"},
+			{"segment.bytes", "1"},
+			{"message.timestamp.type", "never"},
+			{"local.retention.ms", "99999999999999"},
+			{"remote.storage.enable", "true"},
+			{"", "x"},
+			{"retention.ms", "5", "retention.ms", "6"},
+			{"leader.replication.throttled.replicas", "x"},
+			{"cleanup.policy", "delete,delete"},
 		} {
 			ask(strings.Join(config, "="), createOf("b-new", 1, 1, config...))
 		}

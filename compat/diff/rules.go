@@ -304,8 +304,13 @@ func fillRegistration(g *generated, r *kmsg.BrokerRegistrationRequest, _ string)
 		name            string
 		lowest, highest int16
 	}{
-		{"metadata.version", 7, 100}, {"kraft.version", 0, 1}, {"transaction.version", 0, 2}, {"group.version", 0, 1},
-		{"eligible.leader.replicas.version", 0, 1}, {"share.version", 0, 2}, {"streams.version", 0, 1},
+		{"metadata.version", 7, 100},
+		{"kraft.version", 0, 1},
+		{"transaction.version", 0, 2},
+		{"group.version", 0, 1},
+		{"eligible.leader.replicas.version", 0, 1},
+		{"share.version", 0, 2},
+		{"streams.version", 0, 1},
 	} {
 		r.Features = append(r.Features, kmsg.BrokerRegistrationRequestFeature{Name: f.name, MinSupportedVersion: f.lowest, MaxSupportedVersion: f.highest})
 	}

@@ -23,11 +23,29 @@ func settings(t *Teller) {
 			op    kmsg.IncrementalAlterConfigOp
 			value *string
 		}{
-			{"cleanup.policy", 2, text("compact")}, {"cleanup.policy", 2, text("compact")}, {"cleanup.policy", 3, text("delete")}, {"cleanup.policy", 3, text("none of it")},
-			{"cleanup.policy", 1, nil}, {"cleanup.policy", 1, nil}, {"retention.ms", 2, text("5")}, {"retention.ms", 3, text("5")}, {"zork", 0, text("5")}, {"zork", 1, nil},
-			{"retention.ms", 0, text("-5")}, {"retention.ms", 0, text("")}, {"retention.ms", 0, nil}, {"retention.ms", 0, text(" 7 ")},
-			{"", 0, text("5")}, {"max.message.bytes", 0, text("99999999999")}, {"compression.type", 0, text("GZIP")}, {"preallocate", 0, text("maybe")}, {"min.cleanable.dirty.ratio", 0, text("1.5")},
-			{"compression.gzip.level", 0, text("10")}, {"compression.zstd.level", 0, text("-200000")}, {"compression.lz4.level", 0, text("0")}, {"leader.replication.throttled.replicas", 0, text("0:1,2")},
+			{"cleanup.policy", 2, text("compact")},
+			{"cleanup.policy", 2, text("compact")},
+			{"cleanup.policy", 3, text("delete")},
+			{"cleanup.policy", 3, text("none of it")},
+			{"cleanup.policy", 1, nil},
+			{"cleanup.policy", 1, nil},
+			{"retention.ms", 2, text("5")},
+			{"retention.ms", 3, text("5")},
+			{"zork", 0, text("5")},
+			{"zork", 1, nil},
+			{"retention.ms", 0, text("-5")},
+			{"retention.ms", 0, text("")},
+			{"retention.ms", 0, nil},
+			{"retention.ms", 0, text(" 7 ")},
+			{"", 0, text("5")},
+			{"max.message.bytes", 0, text("99999999999")},
+			{"compression.type", 0, text("GZIP")},
+			{"preallocate", 0, text("maybe")},
+			{"min.cleanable.dirty.ratio", 0, text("1.5")},
+			{"compression.gzip.level", 0, text("10")},
+			{"compression.zstd.level", 0, text("-200000")},
+			{"compression.lz4.level", 0, text("0")},
+			{"leader.replication.throttled.replicas", 0, text("0:1,2")},
 		} {
 			shown := "null"
 			if c.value != nil {
@@ -249,8 +267,16 @@ func reassignments(t *Teller) {
 			partition int32
 			replicas  []int32
 		}{
-			{"b-assign", 0, []int32{1}}, {"b-assign", 0, []int32{9}}, {"b-assign", 0, []int32{}}, {"b-assign", 0, nil}, {"b-assign", 0, []int32{1, 1}}, {"b-assign", 0, []int32{1, 9}}, {"b-assign", 0, []int32{-1}},
-			{"b-assign", 7, []int32{1}}, {"b-none", 0, []int32{1}}, {"b-none", 0, nil},
+			{"b-assign", 0, []int32{1}},
+			{"b-assign", 0, []int32{9}},
+			{"b-assign", 0, []int32{}},
+			{"b-assign", 0, nil},
+			{"b-assign", 0, []int32{1, 1}},
+			{"b-assign", 0, []int32{1, 9}},
+			{"b-assign", 0, []int32{-1}},
+			{"b-assign", 7, []int32{1}},
+			{"b-none", 0, []int32{1}},
+			{"b-none", 0, nil},
 		} {
 			for _, change := range []bool{true, false} {
 				if version == 0 && !change {
