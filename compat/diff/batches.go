@@ -13,8 +13,7 @@ const someTime = 1_700_000_000_000
 // batch describes a record batch; what is zero is right.
 type batch struct {
 	values         []string // of the records
-	nullKey        bool
-	keys           bool // the values are keys, too
+	keys           bool     // the values are keys, too
 	attributes     int16
 	magic          int8  // 2 if 0
 	base           int64 // of offsets

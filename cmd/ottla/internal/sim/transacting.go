@@ -88,7 +88,6 @@ type txBatch struct {
 	n     int32
 	sends []history.Record
 	first int // of the operation's sends
-	base  int32
 }
 
 // transact runs a transaction.
