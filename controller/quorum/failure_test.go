@@ -228,3 +228,31 @@ func TestStartFailsOnADeadDisk(t *testing.T) {
 		}
 	}
 }
+
+// TestRestartThatCannotSync: a process dies before a record is durable, the next
+// one finds the record and fails to make it durable, and then the machine stops.
+// The record is lost, and nothing that the failed start left says that it was not.
+func TestRestartThatCannotSync(t *testing.T) {
+	for seed := range uint64(40) {
+		r := rigOn(t, vfs.NewMem(seeded(seed)))
+		r.format(1)
+		r.options.Machine = r.machine
+		r.mustStart().mustSubmit("a", "b")
+		var dead *vfs.Mem
+		r.fs.OnOperation(func(op vfs.Operation) error {
+			if op.Kind == vfs.OpSync && strings.HasSuffix(op.Name, ".log") && dead == nil {
+				dead = r.fs.Kill()
+			}
+			return nil
+		})
+		before := len(r.acked)
+		r.mustSubmit("c")
+		r.acked = r.acked[:before] // it died before it could say so
+		next := r.again(dead, log.SameBoot)
+		next.fs.OnOperation(vfs.Script(vfs.Fault{Kinds: []vfs.Kind{vfs.OpSync}, Pattern: "*.log", Err: syscall.EIO}))
+		if err := next.start(); !errors.Is(err, syscall.EIO) {
+			t.Fatalf("seed %d: started on a disk that does not sync: %v", seed, err)
+		}
+		next.again(next.fs.Crash(), log.OtherBoot).mustStart().holds()
+	}
+}

@@ -17,7 +17,6 @@ import (
 	"ottla/protocol"
 	"ottla/protocol/compress"
 	"ottla/storage/log"
-	"ottla/storage/vfs"
 )
 
 // Options is what node hands in.
@@ -210,10 +209,8 @@ func (q *Quorum) openLog(now time.Time, walked *walk, snapshot snapshotID) error
 }
 
 func (q *Quorum) reopenLog(now time.Time, tp protocol.TopicPartition, options log.Options, walked *walk) error {
-	if walked.torn != nil {
-		if err := cut(q.options.Env.FS, walked.torn); err != nil {
-			return err
-		}
+	if err := q.settleEnd(walked); err != nil {
+		return err
 	}
 	opened, recovery, err := log.Open(q.options.Env, q.dir, tp, options, log.OpenState{
 		RecoveryPoint: walked.lastBase, Trust: q.options.Trust, Now: now,
@@ -241,18 +238,31 @@ func (q *Quorum) reopenLog(now time.Time, tp protocol.TopicPartition, options lo
 	return q.log.Flush(now)
 }
 
-// cut takes a torn end off. Recovery alone would not: it does not doubt a batch
-// whose checksum is right, though offset or epoch beside it are not.
-func cut(fsys vfs.FS, torn *DamagedError) error {
-	file, err := fsys.OpenFile(torn.File, os.O_RDWR)
+// settleEnd takes a torn end off, and makes the rest durable. Recovery alone would
+// not take it off: it does not doubt a batch whose checksum is right, though
+// offset or epoch beside it are not. And it writes a producer snapshot of the
+// log's end, which is evidence later that the log was durable up to there: so it
+// must be before.
+func (q *Quorum) settleEnd(walked *walk) error {
+	bases, err := segmentBases(q.options.Env.FS, q.dir)
+	if err != nil || len(bases) == 0 {
+		return err
+	}
+	name := path.Join(q.dir, fmt.Sprintf("%020d.log", bases[len(bases)-1]))
+	file, err := q.options.Env.FS.OpenFile(name, os.O_RDWR)
 	if err != nil {
 		return err
 	}
-	err = file.Truncate(torn.Position)
+	if walked.torn != nil {
+		err = file.Truncate(walked.torn.Position)
+	}
 	if err == nil {
 		err = file.Sync()
 	}
-	return errors.Join(err, file.Close())
+	if err := errors.Join(err, file.Close()); err != nil {
+		return fmt.Errorf("cannot make the end of %s durable: %w", name, err)
+	}
+	return nil
 }
 
 // ensureDir makes the partition's directory where serve starts on a directory
