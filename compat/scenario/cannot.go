@@ -73,6 +73,7 @@ var cannotRdkafka = map[string]string{
 }
 
 var cannotKafkaGo = map[string]string{
+	"group-500: fill": "its writer, which sends the batch of each partition by itself, runs out of time now and then, with Apache Kafka as well",
 	"idempotent":      "no idempotent producer",
 	"resend":          resendReason,
 	"delete-records":  "the library has no DeleteRecords",
