@@ -14,6 +14,9 @@ import (
 // that is not the suite's root ("sasl.TestSASL"), and the reason.
 type Exception struct{ Suite, Test, Reason string }
 
+// Races says that the test may pass as well, because it races with itself: its reason begins with "sometimes:".
+func (e Exception) Races() bool { return strings.HasPrefix(e.Reason, "sometimes:") }
+
 // ReadExceptions reads lines of "suite test reason…"; # begins a comment. A line that is no such line, and a test that is listed
 // twice or beneath a listed one, is an error.
 func ReadExceptions(r io.Reader) ([]Exception, error) {
