@@ -95,7 +95,7 @@ func withoutStack(text string) string {
 // sortedChoices puts a list of choices into order: the tools print them as they lie in a hash set, differently in each JVM.
 func sortedChoices(line string) string {
 	before, choices, found := strings.Cut(line, ": ")
-	if !found || !strings.Contains(before, " one of these") && !strings.Contains(before, " one of the following") && !strings.Contains(before, "Valid") {
+	if !found || !strings.Contains(before, " one of these") && !strings.Contains(before, " one of the following") && !strings.Contains(before, " the following options") && !strings.Contains(before, "Valid") {
 		return line
 	}
 	list := strings.Split(choices, ", ")

@@ -119,11 +119,21 @@ func findCoordinator(t *Teller) {
 func describeOffsetsTopic(t *Teller) {
 	metadata := kmsg.NewPtrMetadataRequest()
 	metadata.Topics = []kmsg.MetadataRequestTopic{{Topic: kmsg.StringPtr("__consumer_offsets")}}
-	resp := quietly[*kmsg.MetadataResponse](t, "a", 12, metadata)
-	if t.err != nil {
+	var topic kmsg.MetadataResponseTopic
+	for range 1000 { // it is shown when all its replicas are there
+		resp := quietly[*kmsg.MetadataResponse](t, "a", 12, metadata)
+		if t.err != nil {
+			return
+		}
+		if topic = resp.Topics[0]; len(topic.Partitions) > 0 {
+			break
+		}
+		pause()
+	}
+	if len(topic.Partitions) == 0 {
+		t.fail(fmt.Errorf("__consumer_offsets has no partitions"))
 		return
 	}
-	topic := resp.Topics[0]
 	t.lines = append(t.lines, fmt.Sprintf("%s: %d partitions, %d replicas, internal: %v", *topic.Topic, len(topic.Partitions), len(topic.Partitions[0].Replicas), topic.IsInternal))
 	configs := kmsg.NewPtrDescribeConfigsRequest()
 	configs.Resources = []kmsg.DescribeConfigsRequestResource{{ResourceType: kmsg.ConfigResourceTypeTopic, ResourceName: *topic.Topic, ConfigNames: []string{
