@@ -19,39 +19,10 @@ func consumerGroupToolCases() []toolCase {
 	}
 }
 
-// consumer starts a member of a group of the protocol consumer, waits until it has read something, and returns how to end it.
-func (t *toolT) consumer(group, topic string) (leave func()) {
-	t.Helper()
-	stop, done, read := make(chan struct{}), make(chan error, 1), make(chan struct{}, 1)
-	go func() {
-		_, err := t.ref.ReadInGroup(t.ctx, suite.MemberOptions{Group: group, Topic: topic, Protocol: "consumer", SessionMs: 30000, OnRecord: func(int) {
-			select {
-			case read <- struct{}{}:
-			default:
-			}
-		}}, stop)
-		done <- err
-	}()
-	select {
-	case <-read:
-	case err := <-done:
-		t.Fatalf("the member ended: %v", err)
-	case <-t.ctx.Done():
-		t.Fatal("the member read nothing")
-	}
-	return func() {
-		t.Helper()
-		close(stop)
-		if err := <-done; err != nil {
-			t.Fatal(err)
-		}
-	}
-}
-
 func consumerGroupTools(t *toolT) {
 	const group, topic = "consumers-busy", "consumers-a"
 	t.timed(topic, 3)
-	leave := t.consumer(group, topic)
+	leave := t.member(suite.MemberOptions{Group: group, Topic: topic, Protocol: "consumer"})
 	t.committedAll(group, topic, 3)
 	s := t.script("consumer-groups", `[A-Za-z0-9+/_-]{22}==`)
 	describe := func(args ...string) {

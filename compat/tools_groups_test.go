@@ -168,16 +168,18 @@ func (t *toolT) commit(group, topic string, offsets ...int64) {
 }
 
 // member starts a member of a group, waits until it has read something, and returns how to end it.
-func (t *toolT) member(group, topic string) (leave func()) {
+func (t *toolT) member(o suite.MemberOptions) (leave func()) {
 	t.Helper()
 	stop, done, read := make(chan struct{}), make(chan error, 1), make(chan struct{}, 1)
+	o.SessionMs = 30000
+	o.OnRecord = func(int) {
+		select {
+		case read <- struct{}{}:
+		default:
+		}
+	}
 	go func() {
-		_, err := t.ref.ReadInGroup(t.ctx, suite.MemberOptions{Group: group, Topic: topic, SessionMs: 30000, OnRecord: func(int) {
-			select {
-			case read <- struct{}{}:
-			default:
-			}
-		}}, stop)
+		_, err := t.ref.ReadInGroup(t.ctx, o, stop)
 		done <- err
 	}()
 	select {
@@ -218,7 +220,7 @@ func groupsDescribed(t *toolT) {
 	t.timed("described-b", 1)
 	t.commit("described-idle", "described-a", 0, 4, 10)
 	t.commit("described-idle", "described-b", 2)
-	leave := t.member("described-busy", "described-a")
+	leave := t.member(suite.MemberOptions{Group: "described-busy", Topic: "described-a"})
 	t.committedAll("described-busy", "described-a", 3)
 	s := t.script("groups-described")
 	both := []string{"--describe", "--group", "described-idle", "--group", "described-busy"}
@@ -377,7 +379,7 @@ func groupsCommand(t *toolT) {
 	const tool = "GroupsCommand"
 	t.timed("listed-a", 1)
 	t.commit("listed-simple", "listed-a", 1)
-	leave := t.member("listed-busy", "listed-a")
+	leave := t.member(suite.MemberOptions{Group: "listed-busy", Topic: "listed-a"})
 	defer leave()
 	s := t.script("groups-command")
 	s.tool(tool, "--list", "--group-type", "nonsense")

@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
-	"sync"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kadm"
@@ -14,43 +12,12 @@ import (
 	"ottla/compat/suite"
 )
 
-// lines are the connections of one client, which can be cut all at once.
-type lines struct {
-	mu   sync.Mutex
-	cut  bool
-	open []net.Conn
-}
-
-var errCut = errors.New("this client is dead")
-
-func (l *lines) dial(ctx context.Context, network, host string) (net.Conn, error) {
-	conn, err := (&net.Dialer{}).DialContext(ctx, network, host)
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.cut {
-		return nil, errCut
-	}
-	if err == nil {
-		l.open = append(l.open, conn)
-	}
-	return conn, err
-}
-
-func (l *lines) kill() {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.cut = true
-	for _, conn := range l.open {
-		_ = conn.Close()
-	}
-}
-
 // ReadInGroup reads as a member of a group and commits what it has read before it lets the group rebalance.
 func (c *Client) ReadInGroup(ctx context.Context, o suite.MemberOptions, stop <-chan struct{}) ([]suite.Record, error) {
-	connections := &lines{}
+	connections := &suite.Lines{}
 	session := time.Duration(o.SessionMs) * time.Millisecond
 	opts := []kgo.Opt{
-		kgo.Dialer(connections.dial), kgo.ConsumerGroup(o.Group),
+		kgo.Dialer(connections.DialContext), kgo.ConsumerGroup(o.Group),
 		kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()), kgo.DisableAutoCommit(), kgo.BlockRebalanceOnPoll(),
 		kgo.SessionTimeout(session), kgo.HeartbeatInterval(session / 10),
 		kgo.RetryBackoffFn(func(int) time.Duration { return 50 * time.Millisecond }),
@@ -74,7 +41,7 @@ func (c *Client) ReadInGroup(ctx context.Context, o suite.MemberOptions, stop <-
 	}()
 	records, err := readInGroup(ctx, polling, client, o)
 	if o.Die && err == nil {
-		connections.kill()
+		connections.Kill()
 		go client.CloseAllowingRebalance() // tries to leave, and cannot
 		return records, nil
 	}

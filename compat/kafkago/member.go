@@ -4,9 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"os"
-	"sync"
 	"time"
 
 	"github.com/segmentio/kafka-go"
@@ -15,44 +13,15 @@ import (
 	"ottla/compat/suite"
 )
 
-// lines are the connections of one client, which can be cut all at once.
-type lines struct {
-	mu   sync.Mutex
-	cut  bool
-	open []net.Conn
-}
-
-func (l *lines) dial(ctx context.Context, network, addr string) (net.Conn, error) {
-	conn, err := (&net.Dialer{}).DialContext(ctx, network, addr)
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.cut {
-		return nil, errors.New("this client is dead")
-	}
-	if err == nil {
-		l.open = append(l.open, conn)
-	}
-	return conn, err
-}
-
-func (l *lines) kill() {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.cut = true
-	for _, conn := range l.open {
-		_ = conn.Close()
-	}
-}
-
 // ReadInGroup reads as a member of a group.
 func (c *client) ReadInGroup(ctx context.Context, o suite.MemberOptions, stop <-chan struct{}) ([]suite.Record, error) {
 	if o.Seek != "" {
 		return nil, errors.New("a kafka-go reader in a group cannot be moved")
 	}
-	connections := &lines{}
+	connections := &suite.Lines{}
 	session := time.Duration(o.SessionMs) * time.Millisecond
 	r := kafka.NewReader(kafka.ReaderConfig{
-		Brokers: []string{c.addr}, GroupID: o.Group, Topic: o.Topic, Dialer: &kafka.Dialer{DialFunc: connections.dial},
+		Brokers: []string{c.addr}, GroupID: o.Group, Topic: o.Topic, Dialer: &kafka.Dialer{DialFunc: connections.DialContext},
 		SessionTimeout: session, HeartbeatInterval: session / 10, JoinGroupBackoff: 100 * time.Millisecond,
 		StartOffset: kafka.FirstOffset, MinBytes: 1, MaxBytes: 10_000_000, MaxWait: 500 * time.Millisecond,
 		ReadBackoffMin: 20 * time.Millisecond, ReadBackoffMax: 100 * time.Millisecond,
@@ -69,7 +38,7 @@ func (c *client) ReadInGroup(ctx context.Context, o suite.MemberOptions, stop <-
 	}()
 	records, err := readInGroup(ctx, fetch(reading, r), r, o)
 	if o.Die && err == nil {
-		connections.kill()
+		connections.Kill()
 		go func() { _ = r.Close() }() // tries to leave, and cannot
 		return records, nil
 	}

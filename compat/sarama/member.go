@@ -2,9 +2,7 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"net"
 	"os"
 	"sync"
 	"time"
@@ -14,41 +12,11 @@ import (
 	"ottla/compat/suite"
 )
 
-// lines are the connections of one client, which can be cut all at once. It is the library's proxy dialer.
-type lines struct {
-	mu   sync.Mutex
-	cut  bool
-	open []net.Conn
-}
-
-// Dial is that of golang.org/x/net/proxy.
-func (l *lines) Dial(network, addr string) (net.Conn, error) {
-	conn, err := net.Dial(network, addr)
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.cut {
-		return nil, errors.New("this client is dead")
-	}
-	if err == nil {
-		l.open = append(l.open, conn)
-	}
-	return conn, err
-}
-
-func (l *lines) kill() {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.cut = true
-	for _, conn := range l.open {
-		_ = conn.Close()
-	}
-}
-
 // member is the library's handler of a group's claims.
 type member struct {
 	options     suite.MemberOptions
 	client      sarama.Client
-	connections *lines
+	connections *suite.Lines
 	enough      context.CancelFunc
 
 	mu      sync.Mutex
@@ -59,7 +27,7 @@ type member struct {
 // ReadInGroup reads as a member of a group.
 func (c *client) ReadInGroup(ctx context.Context, o suite.MemberOptions, stop <-chan struct{}) ([]suite.Record, error) {
 	s := settings()
-	connections := &lines{}
+	connections := &suite.Lines{}
 	s.Net.Proxy.Enable, s.Net.Proxy.Dialer = true, connections
 	s.Consumer.Offsets.Initial = sarama.OffsetOldest
 	s.Consumer.Group.Session.Timeout = time.Duration(o.SessionMs) * time.Millisecond
@@ -183,7 +151,7 @@ func (m *member) take(session sarama.ConsumerGroupSession, message *sarama.Consu
 	}
 	if n == o.Count {
 		if o.Die {
-			m.connections.kill()
+			m.connections.Kill()
 		}
 		m.enough()
 	}

@@ -149,23 +149,7 @@ func consumerDeath(t *T) {
 	dead, err := c.ReadInGroup(t.Ctx, dying, nil)
 	t.Must(err, "the member that dies")
 	t.eachOnce("the member that dies", dead, nil, partitions, 25)
-	committed, err := t.Ref.Committed(t.Ctx, topic, topic)
-	t.Must(err, "what the dead has committed")
-	heir := startMember(t.Ctx, c, consumerMember(topic, topic))
-	t.shared(topic, topic, 1, partitions)
-	t.fill(topic, partitions, 25, 25)
-	missing := partitions * 50
-	for p := range int32(partitions) {
-		if committed[p] < 0 || committed[p] > 25 {
-			t.Fatalf("the dead has committed %v", committed)
-		}
-		missing -= int(committed[p])
-	}
-	t.reach(missing, heir)
-	records, err := heir.end()
-	t.Must(err, "the heir")
-	t.eachOnce("the heir", records, committed, partitions, 50)
-	t.committed(topic, topic, partitions, 50)
+	t.inherits(topic, partitions, consumerMember(topic, topic))
 }
 
 func consumerStatic(t *T) {

@@ -233,9 +233,18 @@ func groupDeath(t *T) {
 	if state, members, err := t.Ref.Assignment(t.Ctx, topic, topic); err != nil || state != "Stable" || len(members) != 1 {
 		t.Fatalf("after a death that nobody was told of, the group is %s with %v (%v)", state, members, err)
 	}
+	t.inherits(topic, partitions, suite.MemberOptions{Group: topic, Topic: topic})
+}
+
+// inherits starts the heir of a member that has read 25 records of each partition and died: it reads on from what was committed, to the end.
+func (t *T) inherits(topic string, partitions int, heir suite.MemberOptions) {
+	t.Helper()
 	committed, err := t.Ref.Committed(t.Ctx, topic, topic)
 	t.Must(err, "what the dead has committed")
-	heir := startMember(t.Ctx, c, suite.MemberOptions{Group: topic, Topic: topic})
+	member := startMember(t.Ctx, as[suite.GroupMember](t), heir)
+	if heir.Protocol == consumerProtocol {
+		t.shared(topic, topic, 1, partitions)
+	}
 	t.fill(topic, partitions, 25, 25)
 	missing := partitions * 50
 	for p := range int32(partitions) {
@@ -244,8 +253,8 @@ func groupDeath(t *T) {
 		}
 		missing -= int(committed[p])
 	}
-	t.reach(missing, heir)
-	records, err := heir.end()
+	t.reach(missing, member)
+	records, err := member.end()
 	t.Must(err, "the heir")
 	t.eachOnce("the heir", records, committed, partitions, 50)
 	t.committed(topic, topic, partitions, 50)
