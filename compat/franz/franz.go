@@ -213,7 +213,10 @@ func (c *Client) Consume(ctx context.Context, o suite.ConsumeOptions) ([]suite.R
 	case "latest":
 		reset = kgo.NewOffset().AtEnd()
 	}
-	opts := []kgo.Opt{kgo.ConsumePartitions(map[string]map[int32]kgo.Offset{o.Topic: from}), kgo.ConsumeResetOffset(reset)}
+	opts := []kgo.Opt{
+		kgo.ConsumePartitions(map[string]map[int32]kgo.Offset{o.Topic: from}), kgo.ConsumeResetOffset(reset),
+		kgo.KeepControlRecords(), // the last offset may be that of a marker
+	}
 	if o.ReadCommitted {
 		opts = append(opts, kgo.FetchIsolationLevel(kgo.ReadCommitted()))
 	}
@@ -250,6 +253,11 @@ func (c *Client) ends(ctx context.Context, o suite.ConsumeOptions) (map[int32]in
 		if err != nil {
 			return nil, err
 		}
+		if o.ReadCommitted && at != suite.Latest && max(at, start) < end {
+			if end, err = c.readableEnd(ctx, o.Topic, p, max(at, start), end); err != nil {
+				return nil, err
+			}
+		}
 		if at != suite.Latest && max(at, start) < end {
 			left[p] = end
 		}
@@ -265,12 +273,14 @@ func poll(ctx context.Context, client *kgo.Client, o suite.ConsumeOptions, left 
 			return records, fmt.Errorf("fetch %s-%d: %w", errs[0].Topic, errs[0].Partition, errs[0].Err)
 		}
 		fetches.EachRecord(func(r *kgo.Record) {
-			if o.Count > 0 && len(records) == o.Count {
-				return
-			}
-			records = append(records, fromKgo(r))
-			if o.UntilValue != "" && string(r.Value) == o.UntilValue {
-				done = true
+			if !r.Attrs.IsControl() {
+				if o.Count > 0 && len(records) == o.Count {
+					return
+				}
+				records = append(records, fromKgo(r))
+				if o.UntilValue != "" && string(r.Value) == o.UntilValue {
+					done = true
+				}
 			}
 			if end, ok := left[r.Partition]; ok && r.Offset+1 >= end {
 				delete(left, r.Partition)
