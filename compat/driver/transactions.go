@@ -7,9 +7,12 @@ import (
 )
 
 // Transact produces in transactions:
-// {"op":"transact","topic","transactional_id","timeout_ms","transactions":[{"records":[…],"end":"commit"}]}.
-func (c *Client) Transact(ctx context.Context, o suite.TransactOptions, transactions []suite.Transaction) ([][]suite.Ack, error) {
-	return call[[][]suite.Ack](ctx, c, "transact", c.args(o, "transactions", transactions))
+// {"op":"transact","topic","transactional_id","timeout_ms","transactions":[{"records":[…],"end":"commit"}]}; its progress is how many
+// were begun, when the last one lingers.
+func (c *Client) Transact(ctx context.Context, o suite.TransactOptions, transactions []suite.Transaction, stop <-chan struct{}) ([][]suite.Ack, error) {
+	var acks [][]suite.Ack
+	err := c.process.call(ctx, "transact", c.args(o, "transactions", transactions), &acks, o.OnOpen, stop)
+	return acks, err
 }
 
 // CopyInTransactions copies from topic to topic until stop is closed: {"op":"copy","group","from","to","transactional_id",…} is

@@ -61,6 +61,8 @@ public final class Driver {
         Map.entry("commit", AdminOps::commit),
         Map.entry("committed", AdminOps::committed),
         Map.entry("list_offset", AdminOps::listOffset),
+        Map.entry("transact", TransactionOps::transact),
+        Map.entry("copy", TransactionOps::copy),
         Map.entry("tool", ToolOps::tool));
 
     public static void main(String[] args) throws Exception {

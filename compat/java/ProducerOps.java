@@ -36,7 +36,7 @@ final class ProducerOps {
         return new KafkaProducer<>(p, new ByteArraySerializer(), new ByteArraySerializer());
     }
 
-    private static ProducerRecord<byte[], byte[]> record(String topic, JsonNode r) throws IOException {
+    static ProducerRecord<byte[], byte[]> record(String topic, JsonNode r) throws IOException {
         List<Header> headers = new ArrayList<>();
         for (JsonNode h : r.path("headers")) {
             headers.add(new RecordHeader(h.path("key").asText(), bytes(h.get("value"))));
@@ -50,7 +50,7 @@ final class ProducerOps {
         return n == null || n.isNull() ? null : n.binaryValue();
     }
 
-    private static ObjectNode ack(int partition, RecordMetadata m, Exception e) {
+    static ObjectNode ack(int partition, RecordMetadata m, Exception e) {
         ObjectNode n = Driver.JSON.createObjectNode();
         n.put("partition", partition);
         n.put("offset", e == null && m.hasOffset() ? m.offset() : -1);
