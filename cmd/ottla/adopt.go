@@ -14,7 +14,7 @@ import (
 	"ottla/cmd/ottla/internal/node"
 	"ottla/controller/config"
 	"ottla/protocol"
-	"ottla/storage/store"
+	"ottla/storage/logdir"
 	"ottla/storage/vfs"
 )
 
@@ -83,7 +83,7 @@ func bareSettings(dirs []string) (*config.BrokerConfig, error) {
 	given := map[string]string{"log.dirs": joined, "metadata.log.dir": dirs[0]}
 	id := protocol.NodeID(1)
 	for _, dir := range dirs {
-		if meta, err := store.ReadMetaProperties(vfs.OS(), dir); err == nil {
+		if meta, err := logdir.ReadMetaProperties(vfs.OS(), dir); err == nil {
 			id = meta.NodeID
 		}
 		if _, err := os.Stat(filepath.Join(dir, protocol.ClusterMetadataTopic+"-0")); err == nil {

@@ -11,6 +11,7 @@ import (
 	"ottla/protocol"
 	"ottla/protocol/compress"
 	"ottla/storage/log"
+	"ottla/storage/logdir"
 	"ottla/storage/partition"
 	"ottla/storage/replica"
 	"ottla/storage/segment"
@@ -61,7 +62,7 @@ func newRig(t testing.TB, change ...func(*Options)) *rig {
 	r.logs.Compact, r.logs.Delete = true, false
 	r.must(r.disk.MkdirAll("/data"))
 	r.must(r.disk.SyncDir("/"))
-	r.must(store.WriteMetaProperties(r.disk, "/data", store.MetaProperties{ClusterID: "c", NodeID: 1, DirectoryID: protocol.DirectoryID{9}}))
+	r.must(logdir.WriteMetaProperties(r.disk, "/data", logdir.MetaProperties{ClusterID: "c", NodeID: 1, DirectoryID: protocol.DirectoryID{9}}))
 	r.open()
 	t.Cleanup(func() { r.shut(false) })
 	return r

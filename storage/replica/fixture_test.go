@@ -12,6 +12,7 @@ import (
 	"ottla/protocol/compress"
 	"ottla/protocol/record"
 	"ottla/storage/log"
+	"ottla/storage/logdir"
 	"ottla/storage/partition"
 	"ottla/storage/segment"
 	"ottla/storage/store"
@@ -89,7 +90,7 @@ func (f *fixture) open(format bool, change ...func(*fixture, *Options)) {
 		for i, dir := range f.dirs {
 			f.must(f.fs.MkdirAll(dir))
 			f.must(f.fs.SyncDir(path.Dir(dir)))
-			f.must(store.WriteMetaProperties(f.fs, dir, store.MetaProperties{
+			f.must(logdir.WriteMetaProperties(f.fs, dir, logdir.MetaProperties{
 				ClusterID: "cluster", NodeID: 1, DirectoryID: protocol.DirectoryID{9, byte(i)},
 			}))
 		}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"ottla/protocol"
+	"ottla/storage/logdir"
 )
 
 // Close closes all logs. A clean close flushes them, writes the checkpoints and, last, the clean-shutdown markers
@@ -81,7 +82,7 @@ func (s *Store) closeDirectory(now time.Time, d *directory, clean bool, brokerEp
 	if s.distrusted(d) {
 		return nil
 	}
-	if err := writeMarker(s.o.FS, d.Path, brokerEpoch); err != nil {
+	if err := logdir.WriteMarker(s.o.FS, d.Path, brokerEpoch); err != nil {
 		return fmt.Errorf("the clean stop of %s cannot be noted: %w", d.Path, err)
 	}
 	return nil
@@ -113,13 +114,13 @@ func (s *Store) syncTail(e *entry) error {
 // closeCheckpoints writes the checkpoints of closed logs, all of which are durable.
 func (s *Store) closeCheckpoints(d *directory, points offsets) error {
 	for tp := range points {
-		d.checkpoints.lift(tp)
+		d.checkpoints.Lift(tp)
 	}
-	err := d.checkpoints.write(recoveryPointFile, func(onDisk offsets) offsets {
+	err := d.checkpoints.Write(logdir.RecoveryPointFile, func(onDisk offsets) offsets {
 		return s.wanted(d, onDisk, func(e *entry) (protocol.Offset, bool) { return points[e.tp], true })
 	})
 	if err != nil {
 		return err
 	}
-	return d.checkpoints.write(logStartFile, func(onDisk offsets) offsets { return s.wanted(d, onDisk, logStartToStore) })
+	return d.checkpoints.Write(logdir.LogStartFile, func(onDisk offsets) offsets { return s.wanted(d, onDisk, logStartToStore) })
 }

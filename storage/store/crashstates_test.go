@@ -12,6 +12,7 @@ import (
 	"ottla/protocol"
 	"ottla/protocol/record"
 	"ottla/storage/log"
+	"ottla/storage/logdir"
 	"ottla/storage/move"
 	"ottla/storage/vfs"
 )
@@ -295,7 +296,7 @@ var derived = []string{".index", ".timeindex", ".txnindex", ".snapshot", "leader
 func (w *world) rebuilt(when string, s *Store, m *vfs.Mem, before []string) {
 	bare := m.Kill()
 	for _, dir := range w.dirs {
-		for _, file := range []string{cleanShutdownFile, bootIDFile, recoveryPointFile} { // all records are in doubt
+		for _, file := range []string{logdir.CleanShutdownFile, logdir.BootIDFile, logdir.RecoveryPointFile} { // all records are in doubt
 			_ = bare.Remove(path.Join(dir, file)) // it may be missing
 		}
 		partitions, err := bare.ReadDir(dir)

@@ -11,6 +11,7 @@ import (
 
 	"ottla/protocol"
 	"ottla/storage/log"
+	"ottla/storage/logdir"
 	"ottla/storage/segment"
 	"ottla/storage/vfs"
 )
@@ -27,20 +28,20 @@ type Directory struct {
 type directory struct {
 	Directory
 	lock      io.Closer
-	meta      MetaProperties
+	meta      logdir.MetaProperties
 	holdsLogs bool // it is one of log.dirs
-	marker    marker
+	marker    logdir.Marker
 	bootID    string // as found
 	trust     log.Trust
 	// distrusted: a partition is damaged or could not be opened, so the next start must check everything.
 	distrusted  bool
-	checkpoints *checkpoints
+	checkpoints *logdir.Checkpoints
 }
 
 // trustOf decides how far the content may be believed.
-func trustOf(m marker, storedBoot, presentBoot string) log.Trust {
+func trustOf(m logdir.Marker, storedBoot, presentBoot string) log.Trust {
 	switch {
-	case m.clean:
+	case m.Clean:
 		return log.Clean
 	case storedBoot != "" && storedBoot == presentBoot:
 		return log.SameBoot
@@ -120,12 +121,14 @@ func (o Options) paths() ([]string, error) {
 func (o Options) env(d *directory) log.Env {
 	return log.Env{
 		FS: o.FS, Files: o.Files, Pool: o.Pool, Logger: o.Logger, Random: o.Random,
-		MaxDecompressed: o.MaxDecompressed, LowerRecoveryPoint: d.checkpoints.lower,
+		MaxDecompressed: o.MaxDecompressed, LowerRecoveryPoint: d.checkpoints.Lower,
 	}
 }
 
 // bootID is the present boot, or "" if it cannot be known.
 func bootID(fsys vfs.FS) string { return fsys.BootID() }
+
+type offsets = logdir.Offsets
 
 func sortedKeys[V any](m map[protocol.TopicPartition]V) []protocol.TopicPartition {
 	keys := make([]protocol.TopicPartition, 0, len(m))

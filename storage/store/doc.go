@@ -1,8 +1,8 @@
 // Package store keeps all logs of a node: it opens and locks the log directories, decides how far their content
 // may be trusted, opens every partition, and keeps the files that speak of many partitions at once.
 //
-// What it is: .lock, meta.properties, .kafka_cleanshutdown, the boot id, the four offset checkpoints; the choice
-// of a directory for a new partition; the future log of a partition that moves, and the swap of the two; delayed
+// What it is: when .lock, meta.properties, .kafka_cleanshutdown, the boot id and the four offset checkpoints are read
+// and written (their formats are storage/logdir's); the choice of a directory for a new partition; the future log of a partition that moves, and the swap of the two; delayed
 // deletion; directories and partitions that go offline; the schedule by which logs are maintained, flushed and
 // checkpointed.
 //
@@ -11,7 +11,7 @@
 // says where it is; controller/quorum opens what lies in it.
 //
 // Who calls it: cmd/ottla/internal/node opens, ticks and closes it; storage/replica creates, deletes and uses
-// logs; cmd/ottla/internal/offline uses the readers and writers of meta.properties.
+// logs.
 //
 // The caller's duties, in order: Prepare (which changes nothing but .lock), open the metadata log (under
 // MetadataTrust), Begin (from here on the directories count as in use), Load; SetExclusive before the first append;

@@ -10,6 +10,7 @@ import (
 
 	"ottla/protocol"
 	"ottla/storage/log"
+	"ottla/storage/logdir"
 )
 
 // A future log is the copy of a partition in another directory, in <topic>-<partition>.<32 hex digits>-future, which
@@ -208,7 +209,7 @@ func (s *Store) checkpointFuture(future *entry, highWatermark protocol.Offset) e
 	if err := s.writeCheckpoints(d); err != nil {
 		return err
 	}
-	return d.checkpoints.write(highWatermarkFile, func(onDisk offsets) offsets {
+	return d.checkpoints.Write(logdir.HighWatermarkFile, func(onDisk offsets) offsets {
 		return s.wanted(d, onDisk, func(e *entry) (protocol.Offset, bool) {
 			if e == future {
 				return highWatermark, true
@@ -239,7 +240,7 @@ func (s *Store) replace(now time.Time, present, future *entry) (failed protocol.
 		return future.dir.ID, fmt.Errorf("%s cannot take its new place: %w", tp, err)
 	}
 	s.o.Logger.Info("a partition has moved to another directory", "partition", tp, "from", present.dir.Path, "to", future.dir.Path)
-	if err := present.dir.checkpoints.forget(tp); err != nil {
+	if err := present.dir.checkpoints.Forget(tp); err != nil {
 		// Harmless but for a partition of that name that comes back; who makes it forgets it first.
 		s.o.Logger.Warn("the checkpoints still name a partition that has moved", "partition", tp, "directory", present.dir.Path, "error", err)
 	}
@@ -318,8 +319,8 @@ func (s *Store) promoteFound(d *directory, f *found, future *foundFuture) {
 // openFuture opens a future log. It is only a copy: one that is damaged is given up, and the move begins anew.
 func (s *Store) openFuture(now time.Time, d *directory, future foundFuture) {
 	state := log.OpenState{
-		RecoveryPoint:  d.checkpoints.get(recoveryPointFile, future.tp),
-		LogStartOffset: d.checkpoints.get(logStartFile, future.tp),
+		RecoveryPoint:  d.checkpoints.Get(logdir.RecoveryPointFile, future.tp),
+		LogStartOffset: d.checkpoints.Get(logdir.LogStartFile, future.tp),
 		Trust:          d.trust,
 		Now:            now,
 	}

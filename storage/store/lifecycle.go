@@ -10,6 +10,7 @@ import (
 
 	"ottla/protocol"
 	"ottla/storage/log"
+	"ottla/storage/logdir"
 )
 
 // errBusy answers calls for a partition that another call is creating or deleting.
@@ -18,7 +19,7 @@ var errBusy = errors.New("the partition is being created or deleted")
 // Create makes the log of a new partition, in the directory that Prefer named, else in the given one or, if that is
 // zero, in the one with the fewest partitions. A partition that is here already gives its log back if the topic id fits.
 func (s *Store) Create(tp protocol.TopicPartition, topicID protocol.TopicID, dir protocol.DirectoryID) (*log.Log, error) {
-	if !topicName.MatchString(tp.Topic) || tp.Partition < 0 {
+	if !logdir.ValidTopic(tp.Topic) || tp.Partition < 0 {
 		return nil, fmt.Errorf("%q is no name of a partition", tp)
 	}
 	existing, err := s.reserve(tp, topicID)
@@ -122,7 +123,7 @@ func (s *Store) createIn(d *directory, name string, tp protocol.TopicPartition, 
 	if err := s.clearLeftover(dir); err != nil {
 		return nil, err
 	}
-	if err := d.checkpoints.forget(tp); err != nil {
+	if err := d.checkpoints.Forget(tp); err != nil {
 		return nil, err
 	}
 	l, err := log.Create(s.o.env(d), dir, tp, topicID, s.o.LogOptions(tp.Topic))
@@ -220,7 +221,7 @@ func (s *Store) remove(tp protocol.TopicPartition, e *entry, act func(e *entry) 
 	defer s.release(tp)
 	err := e.finish(func() error { return act(e) })
 	if err == nil {
-		if err = e.dir.checkpoints.forget(tp); isFull(err) {
+		if err = e.dir.checkpoints.Forget(tp); isFull(err) {
 			// The partition is gone all the same; who makes it anew forgets it first.
 			s.o.Logger.Warn("the checkpoints still name a removed partition, the disk is full", "partition", tp, "error", err)
 			return nil
@@ -295,7 +296,7 @@ func (s *Store) FailDirectory(id protocol.DirectoryID, reason error) {
 	s.o.Logger.Error("a log directory is offline", "directory", d.Path, "reason", reason)
 	// After a failed fsync the page cache is not what is on the disk, so the next start must not trust it. If even
 	// this fails, the disk is gone.
-	if err := removeDurably(s.o.FS, path.Join(d.Path, bootIDFile)); err != nil {
+	if err := logdir.RemoveDurably(s.o.FS, path.Join(d.Path, logdir.BootIDFile)); err != nil {
 		s.o.Logger.Warn("the boot id of an offline directory cannot be removed", "directory", d.Path, "error", err)
 	}
 	if s.o.Offline != nil {

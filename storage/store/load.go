@@ -10,6 +10,7 @@ import (
 
 	"ottla/protocol"
 	"ottla/storage/log"
+	"ottla/storage/logdir"
 )
 
 // Open is Prepare, Begin and Load in one.
@@ -87,22 +88,22 @@ func (s *Store) list(d *directory, f *found) error {
 		if !e.Dir {
 			continue
 		}
-		switch kind, tp := classify(e.Name); kind {
-		case namePartition:
+		switch kind, tp := logdir.Classify(e.Name); kind {
+		case logdir.KindPartition:
 			f.partitions = append(f.partitions, tp)
-		case nameFuture:
+		case logdir.KindFuture:
 			f.futures = append(f.futures, foundFuture{name: e.Name, tp: tp})
-		case nameDeleted:
+		case logdir.KindDeleted:
 			f.deleted = append(f.deleted, e.Name)
-		case nameAside:
+		case logdir.KindAside:
 			report.Aside = append(report.Aside, e.Name)
 			s.o.Logger.Warn("a directory is set aside and left alone", "directory", path.Join(d.Path, e.Name))
-		case nameUnknown:
+		case logdir.KindUnknown:
 			report.Unknown = append(report.Unknown, e.Name)
 			s.o.Logger.Warn("a directory is no partition and is left alone", "directory", path.Join(d.Path, e.Name))
 		}
 	}
-	checkpoints, damaged, err := readCheckpoints(s.o.FS, d.Path)
+	checkpoints, damaged, err := logdir.ReadCheckpoints(s.o.FS, d.Path)
 	if err != nil {
 		return fmt.Errorf("cannot read its checkpoints: %w", err)
 	}
@@ -212,8 +213,8 @@ func (s *Store) openDirectory(now time.Time, d *directory, f *found, running *sy
 
 func (s *Store) openLog(now time.Time, d *directory, tp protocol.TopicPartition, c *collector) {
 	state := log.OpenState{
-		RecoveryPoint:  d.checkpoints.get(recoveryPointFile, tp),
-		LogStartOffset: d.checkpoints.get(logStartFile, tp),
+		RecoveryPoint:  d.checkpoints.Get(logdir.RecoveryPointFile, tp),
+		LogStartOffset: d.checkpoints.Get(logdir.LogStartFile, tp),
 		Trust:          d.trust,
 		Now:            now,
 	}
@@ -245,10 +246,10 @@ func (s *Store) openLog(now time.Time, d *directory, tp protocol.TopicPartition,
 // again by a start that trusts the page cache.
 func (s *Store) settle(d *directory) error {
 	if s.distrusted(d) {
-		return removeDurably(s.o.FS, path.Join(d.Path, bootIDFile))
+		return logdir.RemoveDurably(s.o.FS, path.Join(d.Path, logdir.BootIDFile))
 	}
 	if id := bootID(s.o.FS); id != d.bootID {
-		return writeBootID(s.o.FS, d.Path, id)
+		return logdir.WriteBootID(s.o.FS, d.Path, id)
 	}
 	return nil
 }

@@ -9,6 +9,7 @@ import (
 
 	"ottla/protocol"
 	"ottla/storage/log"
+	"ottla/storage/logdir"
 	"ottla/storage/vfs"
 )
 
@@ -63,17 +64,17 @@ func Prepare(o Options) (*Prepared, error) {
 }
 
 func (p *Prepared) readMeta(d *directory) error {
-	m, err := ReadMetaProperties(p.o.FS, d.Path)
-	var refused *MetaError
+	m, err := logdir.ReadMetaProperties(p.o.FS, d.Path)
+	var refused *logdir.MetaError
 	switch {
 	case err == nil:
 		d.meta, d.ID = m, m.DirectoryID
 	case errors.As(err, &refused):
 		return err
 	case errors.Is(err, fs.ErrNotExist):
-		return fmt.Errorf("%s is not formatted: it has no %s (format the directory first)", d.Path, MetaPropertiesFile)
+		return fmt.Errorf("%s is not formatted: it has no %s (format the directory first)", d.Path, logdir.MetaPropertiesFile)
 	default:
-		p.fail(d, fmt.Errorf("cannot read %s: %w", MetaPropertiesFile, err))
+		p.fail(d, fmt.Errorf("cannot read %s: %w", logdir.MetaPropertiesFile, err))
 	}
 	return nil
 }
@@ -85,18 +86,18 @@ func (p *Prepared) checkMeta() error {
 		if d.Offline != nil {
 			continue
 		}
-		file := path.Join(d.Path, MetaPropertiesFile)
+		file := path.Join(d.Path, logdir.MetaPropertiesFile)
 		if d.meta.NodeID != p.o.NodeID {
-			return &MetaError{file, fmt.Sprintf("the directory belongs to node %d, and this is node %d", d.meta.NodeID, p.o.NodeID)}
+			return &logdir.MetaError{File: file, Reason: fmt.Sprintf("the directory belongs to node %d, and this is node %d", d.meta.NodeID, p.o.NodeID)}
 		}
 		if p.clusterID == "" {
 			p.clusterID = d.meta.ClusterID
 		}
 		if d.meta.ClusterID != p.clusterID {
-			return &MetaError{file, fmt.Sprintf("the directory belongs to cluster %s, and this is cluster %s", d.meta.ClusterID, p.clusterID)}
+			return &logdir.MetaError{File: file, Reason: fmt.Sprintf("the directory belongs to cluster %s, and this is cluster %s", d.meta.ClusterID, p.clusterID)}
 		}
 		if other, ok := ids[d.ID]; ok && !d.ID.IsZero() {
-			return &MetaError{file, fmt.Sprintf("the directory id %s is also that of %s", d.ID, other)}
+			return &logdir.MetaError{File: file, Reason: fmt.Sprintf("the directory id %s is also that of %s", d.ID, other)}
 		}
 		ids[d.ID] = d.Path
 	}
@@ -108,7 +109,7 @@ func (p *Prepared) takeLock(d *directory) error {
 	if d.Offline != nil {
 		return nil
 	}
-	lock, err := p.o.FS.Lock(path.Join(d.Path, lockFile))
+	lock, err := p.o.FS.Lock(path.Join(d.Path, logdir.LockFile))
 	if errors.Is(err, vfs.ErrLocked) {
 		return fmt.Errorf("%s is in use by another server: %w", d.Path, err)
 	}
@@ -117,12 +118,12 @@ func (p *Prepared) takeLock(d *directory) error {
 		return nil
 	}
 	d.lock = lock
-	if d.marker, err = readMarker(p.o.FS, d.Path); err != nil {
-		p.fail(d, fmt.Errorf("cannot read %s: %w", cleanShutdownFile, err))
+	if d.marker, err = logdir.ReadMarker(p.o.FS, d.Path); err != nil {
+		p.fail(d, fmt.Errorf("cannot read %s: %w", logdir.CleanShutdownFile, err))
 		return nil
 	}
-	if d.bootID, err = readBootID(p.o.FS, d.Path); err != nil {
-		p.fail(d, fmt.Errorf("cannot read %s: %w", bootIDFile, err))
+	if d.bootID, err = logdir.ReadBootID(p.o.FS, d.Path); err != nil {
+		p.fail(d, fmt.Errorf("cannot read %s: %w", logdir.BootIDFile, err))
 		return nil
 	}
 	d.trust = trustOf(d.marker, d.bootID, bootID(p.o.FS))
@@ -184,14 +185,14 @@ func (p *Prepared) Directories() []Directory {
 // PreviousBrokerEpoch is the broker epoch that the last clean stop left in all log directories, or -1: what the
 // broker says when it registers (KIP-966).
 func (p *Prepared) PreviousBrokerEpoch() protocol.BrokerEpoch {
-	epoch := noBrokerEpoch
+	epoch := logdir.NoBrokerEpoch
 	for i, d := range p.all {
 		switch {
 		case !d.holdsLogs:
-		case d.Offline != nil || !d.marker.clean || (i > 0 && d.marker.brokerEpoch != epoch):
-			return noBrokerEpoch
+		case d.Offline != nil || !d.marker.Clean || (i > 0 && d.marker.BrokerEpoch != epoch):
+			return logdir.NoBrokerEpoch
 		default:
-			epoch = d.marker.brokerEpoch
+			epoch = d.marker.BrokerEpoch
 		}
 	}
 	return epoch
@@ -217,9 +218,9 @@ func (p *Prepared) Begin() error {
 }
 
 func (p *Prepared) begin(d *directory) error {
-	if d.marker.present {
-		if err := p.o.FS.Remove(path.Join(d.Path, cleanShutdownFile)); err != nil {
-			return fmt.Errorf("cannot remove %s: %w", cleanShutdownFile, err)
+	if d.marker.Present {
+		if err := p.o.FS.Remove(path.Join(d.Path, logdir.CleanShutdownFile)); err != nil {
+			return fmt.Errorf("cannot remove %s: %w", logdir.CleanShutdownFile, err)
 		}
 	}
 	// Also without a marker: a format that was killed in its last step has left a meta.properties that is not durable.
@@ -234,7 +235,7 @@ func (p *Prepared) begin(d *directory) error {
 	}
 	d.meta.DirectoryID = protocol.NewUUID(p.o.Random)
 	d.ID = d.meta.DirectoryID
-	return WriteMetaProperties(p.o.FS, d.Path, d.meta)
+	return logdir.WriteMetaProperties(p.o.FS, d.Path, d.meta)
 }
 
 // Load opens all logs and gives the store. logOptions, if not nil, replaces Options.LogOptions: it is known only
@@ -252,7 +253,7 @@ func (p *Prepared) Load(now time.Time, logOptions func(topic string) log.Options
 	}
 	s, report := newStore(now, p).load(now)
 	if err := p.checkOnline(); err != nil {
-		return nil, report, errors.Join(err, s.Close(now, false, noBrokerEpoch))
+		return nil, report, errors.Join(err, s.Close(now, false, logdir.NoBrokerEpoch))
 	}
 	return s, report, nil
 }

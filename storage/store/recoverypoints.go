@@ -6,11 +6,12 @@ import (
 	"time"
 
 	"ottla/protocol"
+	"ottla/storage/logdir"
 )
 
 // liftCaps lets recovery points rise again that a truncation held down: the append lock is free, so it is over.
 func (s *Store) liftCaps(d *directory) {
-	for _, tp := range d.checkpoints.capped() {
+	for _, tp := range d.checkpoints.Capped() {
 		s.mu.Lock()
 		e := s.logs[tp]
 		if future := s.futures[tp]; future != nil && future.dir == d {
@@ -19,13 +20,13 @@ func (s *Store) liftCaps(d *directory) {
 		s.mu.Unlock()
 		switch {
 		case e == nil || e.dir != d:
-			d.checkpoints.lift(tp)
+			d.checkpoints.Lift(tp)
 		case e.future:
 			e.mu.Lock()
-			d.checkpoints.lift(tp)
+			d.checkpoints.Lift(tp)
 			e.mu.Unlock()
 		default:
-			s.runExclusive(e, func() { d.checkpoints.lift(tp) })
+			s.runExclusive(e, func() { d.checkpoints.Lift(tp) })
 		}
 	}
 }
@@ -63,15 +64,15 @@ func (s *Store) checkpointFault(d *directory, err error) {
 
 // writeCheckpoints stores the recovery points and the log start offsets of a directory, where they changed.
 func (s *Store) writeCheckpoints(d *directory) error {
-	err := d.checkpoints.write(recoveryPointFile, func(onDisk offsets) offsets {
+	err := d.checkpoints.Write(logdir.RecoveryPointFile, func(onDisk offsets) offsets {
 		return s.wanted(d, onDisk, func(e *entry) (protocol.Offset, bool) { return e.log.View().DurableEnd, true })
 	})
 	if err != nil {
-		return fmt.Errorf("%s: %w", path.Join(d.Path, recoveryPointFile), err)
+		return fmt.Errorf("%s: %w", path.Join(d.Path, logdir.RecoveryPointFile), err)
 	}
-	err = d.checkpoints.write(logStartFile, func(onDisk offsets) offsets { return s.wanted(d, onDisk, logStartToStore) })
+	err = d.checkpoints.Write(logdir.LogStartFile, func(onDisk offsets) offsets { return s.wanted(d, onDisk, logStartToStore) })
 	if err != nil {
-		return fmt.Errorf("%s: %w", path.Join(d.Path, logStartFile), err)
+		return fmt.Errorf("%s: %w", path.Join(d.Path, logdir.LogStartFile), err)
 	}
 	return nil
 }
@@ -106,12 +107,12 @@ func (s *Store) wanted(d *directory, onDisk offsets, value func(e *entry) (proto
 
 // CheckpointHighWatermarks writes the high watermarks of partitions that changed; those of others stay.
 func (s *Store) CheckpointHighWatermarks(changed map[protocol.TopicPartition]protocol.Offset) error {
-	return s.checkpointSome(highWatermarkFile, changed)
+	return s.checkpointSome(logdir.HighWatermarkFile, changed)
 }
 
 // SetCleanerOffsets writes how far partitions are compacted; what is said of others stays.
 func (s *Store) SetCleanerOffsets(changed map[protocol.TopicPartition]protocol.Offset) error {
-	return s.checkpointSome(cleanerFile, changed)
+	return s.checkpointSome(logdir.CleanerFile, changed)
 }
 
 func (s *Store) checkpointSome(file string, changed offsets) error {
@@ -130,7 +131,7 @@ func (s *Store) checkpointSome(file string, changed offsets) error {
 		if byDirectory[d] == nil {
 			continue
 		}
-		err := d.checkpoints.write(file, func(onDisk offsets) offsets {
+		err := d.checkpoints.Write(file, func(onDisk offsets) offsets {
 			return s.wanted(d, onDisk, func(e *entry) (protocol.Offset, bool) {
 				if offset, ok := byDirectory[d][e.tp]; ok {
 					return offset, true

@@ -9,6 +9,7 @@ import (
 
 	"ottla/protocol"
 	"ottla/storage/log"
+	"ottla/storage/logdir"
 )
 
 const (
@@ -379,7 +380,7 @@ func (s *Store) failPartition(e *entry, reason error) {
 	s.mu.Unlock()
 	s.o.Logger.Error("a partition is damaged and offline", "partition", e.tp, "directory", e.dir.Path, "reason", reason)
 	// A start that trusts the page cache would not look for the damage.
-	if err := removeDurably(s.o.FS, path.Join(e.dir.Path, bootIDFile)); err != nil {
+	if err := logdir.RemoveDurably(s.o.FS, path.Join(e.dir.Path, logdir.BootIDFile)); err != nil {
 		s.o.Logger.Warn("the boot id of a directory with a damaged partition cannot be removed", "directory", e.dir.Path, "error", err)
 	}
 	if s.o.PartitionOffline != nil {

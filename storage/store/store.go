@@ -8,6 +8,7 @@ import (
 
 	"ottla/protocol"
 	"ottla/storage/log"
+	"ottla/storage/logdir"
 )
 
 // Store is all logs of a node. All methods may be called at any time from anywhere.
@@ -183,12 +184,12 @@ func (s *Store) SetExclusive(run func(tp protocol.TopicPartition, task func())) 
 
 // HighWatermark is a partition's high watermark as the checkpoint last had it; 0 if it had none.
 func (s *Store) HighWatermark(tp protocol.TopicPartition) protocol.Offset {
-	return s.checkpointed(highWatermarkFile, tp)
+	return s.checkpointed(logdir.HighWatermarkFile, tp)
 }
 
 // CleanerOffset is how far a partition was compacted; 0 if it never was.
 func (s *Store) CleanerOffset(tp protocol.TopicPartition) protocol.Offset {
-	return s.checkpointed(cleanerFile, tp)
+	return s.checkpointed(logdir.CleanerFile, tp)
 }
 
 func (s *Store) checkpointed(file string, tp protocol.TopicPartition) protocol.Offset {
@@ -198,7 +199,7 @@ func (s *Store) checkpointed(file string, tp protocol.TopicPartition) protocol.O
 	if e == nil {
 		return 0
 	}
-	return e.dir.checkpoints.get(file, tp)
+	return e.dir.checkpoints.Get(file, tp)
 }
 
 // wake says that NextDeadline may have become earlier. No lock is held.

@@ -18,6 +18,7 @@ import (
 	"ottla/protocol/compress"
 	"ottla/protocol/record"
 	"ottla/storage/log"
+	"ottla/storage/logdir"
 	"ottla/storage/vfs"
 )
 
@@ -42,7 +43,7 @@ func formatted(t *testing.T, dirs ...string) *vfs.Mem {
 	m := vfs.NewMem(seeded(1))
 	m.SetClock(func() time.Time { return start })
 	for i, dir := range dirs {
-		must(t, m.MkdirAll(dir), WriteMetaProperties(m, dir, MetaProperties{clusterID, 1, directoryID(i)}))
+		must(t, m.MkdirAll(dir), logdir.WriteMetaProperties(m, dir, logdir.MetaProperties{ClusterID: clusterID, NodeID: 1, DirectoryID: directoryID(i)}))
 	}
 	m.SyncAll()
 	return m
@@ -163,7 +164,7 @@ func TestCleanStopAndStart(t *testing.T) {
 		{"b/recovery-point-offset-checkpoint", "0\n1\norders 1 0\n"},
 		{"a/log-start-offset-checkpoint", "0\n1\norders 0 7\n"},
 		{"a/replication-offset-checkpoint", "0\n1\norders 0 29\n"},
-		{"a/" + bootIDFile, m.BootID()},
+		{"a/" + logdir.BootIDFile, m.BootID()},
 	} {
 		if got := read(m, want[0]); got != want[1] {
 			t.Errorf("%s holds %q, not %q", want[0], got, want[1])
@@ -196,7 +197,7 @@ func TestCleanStopAndStart(t *testing.T) {
 			t.Errorf("the report says %+v", d)
 		}
 	}
-	if _, err := m.Stat("a/" + cleanShutdownFile); !errors.Is(err, fs.ErrNotExist) {
+	if _, err := m.Stat("a/" + logdir.CleanShutdownFile); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("the marker is still there: %v", err)
 	}
 	must(t, s.Close(start, false, -1))
@@ -217,15 +218,15 @@ func TestTrust(t *testing.T) {
 		{"closed unclean", func(t *testing.T, m *vfs.Mem, s *Store) *vfs.Mem { must(t, s.Close(start, false, 1)); return m }, log.SameBoot},
 		{"power cut", func(t *testing.T, m *vfs.Mem, s *Store) *vfs.Mem { return m.CrashWith(nil) }, log.OtherBoot},
 		{"damaged marker", func(t *testing.T, m *vfs.Mem, s *Store) *vfs.Mem {
-			must(t, s.Close(start, true, 1), vfs.WriteFileAtomic(m, "a/"+cleanShutdownFile, []byte("{")))
+			must(t, s.Close(start, true, 1), vfs.WriteFileAtomic(m, "a/"+logdir.CleanShutdownFile, []byte("{")))
 			return m.Crash()
 		}, log.OtherBoot},
 		{"empty marker of an older Kafka", func(t *testing.T, m *vfs.Mem, s *Store) *vfs.Mem {
-			must(t, s.Close(start, true, 1), vfs.WriteFileAtomic(m, "a/"+cleanShutdownFile, nil))
+			must(t, s.Close(start, true, 1), vfs.WriteFileAtomic(m, "a/"+logdir.CleanShutdownFile, nil))
 			return m.Crash()
 		}, log.OtherBoot},
 		{"killed, then nothing but a boot id of another machine", func(t *testing.T, m *vfs.Mem, s *Store) *vfs.Mem {
-			must(t, vfs.WriteFileAtomic(m, "a/"+bootIDFile, []byte("another")))
+			must(t, vfs.WriteFileAtomic(m, "a/"+logdir.BootIDFile, []byte("another")))
 			return m.Kill()
 		}, log.OtherBoot},
 	}
@@ -249,7 +250,7 @@ func TestTrust(t *testing.T) {
 
 func TestPreviousBrokerEpochNeedsAllDirectories(t *testing.T) {
 	m := formatted(t, "a", "b")
-	must(t, writeMarker(m, "a", 5))
+	must(t, logdir.WriteMarker(m, "a", 5))
 	check := func(want protocol.BrokerEpoch) {
 		t.Helper()
 		p, err := Prepare(options(m, "a", "b"))
@@ -260,9 +261,9 @@ func TestPreviousBrokerEpochNeedsAllDirectories(t *testing.T) {
 		must(t, p.Close())
 	}
 	check(-1)
-	must(t, writeMarker(m, "b", 6))
+	must(t, logdir.WriteMarker(m, "b", 6))
 	check(-1)
-	must(t, writeMarker(m, "b", 5))
+	must(t, logdir.WriteMarker(m, "b", 5))
 	check(5)
 }
 
@@ -287,11 +288,11 @@ func TestRefusalsChangeNothing(t *testing.T) {
 	}
 	for _, c := range cases {
 		m := formatted(t, "a", "b")
-		must(t, writeMarker(m, "a", 5))
+		must(t, logdir.WriteMarker(m, "a", 5))
 		if c.text == "" {
-			must(t, m.Remove("b/"+MetaPropertiesFile))
+			must(t, m.Remove("b/"+logdir.MetaPropertiesFile))
 		} else {
-			must(t, vfs.WriteFileAtomic(m, "b/"+MetaPropertiesFile, []byte(c.text)))
+			must(t, vfs.WriteFileAtomic(m, "b/"+logdir.MetaPropertiesFile, []byte(c.text)))
 		}
 		before := disk(t, m, "/")
 		_, _, err := Open(start, options(m, "a", "b"))
@@ -300,25 +301,6 @@ func TestRefusalsChangeNothing(t *testing.T) {
 		}
 		if after := disk(t, m, "/"); !slices.Equal(before, after) {
 			t.Errorf("%s: the disk has changed from\n%q to\n%q", c.name, before, after)
-		}
-	}
-}
-
-// TestMetaPropertiesDamagedAtEveryByte cuts, zeroes and garbles the file: what is read is what was written, or an
-// error. A flipped byte within a value that has no check of its own may pass as another value.
-func TestMetaPropertiesDamagedAtEveryByte(t *testing.T) {
-	m := formatted(t, "a")
-	text := read(m, "a/meta.properties")
-	want, err := ReadMetaProperties(m, "a")
-	must(t, err)
-	for at := range len(text) {
-		for kind, damaged := range map[string]string{
-			"cut": text[:at], "zeroed": text[:at] + strings.Repeat("\x00", len(text)-at),
-		} {
-			got, err := ParseMetaProperties([]byte(damaged))
-			if err == nil && got != want && !strings.HasPrefix(want.ClusterID, got.ClusterID) && got.NodeID != want.NodeID {
-				t.Errorf("%s at %d reads as %+v", kind, at, got)
-			}
 		}
 	}
 }
@@ -430,19 +412,6 @@ func TestNamesInADirectory(t *testing.T) {
 	}
 }
 
-func TestClassify(t *testing.T) {
-	long := strings.Repeat("l", 250)
-	for name, want := range map[string]nameKind{
-		"t-0": namePartition, "a-b-12": namePartition, "__consumer_offsets-49": namePartition, long[:249] + "-0": namePartition,
-		long + "-0": nameUnknown, "..-0": nameUnknown, ".-0": nameUnknown, "t-2147483648": nameUnknown, "t": nameUnknown,
-		"__cluster_metadata-0": nameIgnored, "remote-log-index-cache": nameIgnored, "t-delete": nameUnknown, "t-0-delete": nameUnknown,
-	} {
-		if got, _ := classify(name); got != want {
-			t.Errorf("%s is of kind %d, not %d", name, got, want)
-		}
-	}
-}
-
 func TestFewestPartitionsFirst(t *testing.T) {
 	m := formatted(t, "a", "b", "c")
 	s := open(t, options(m, "a", "b", "c"))
@@ -498,7 +467,7 @@ func TestDeleteAndRemovalByDelay(t *testing.T) {
 	if s.Log(tp("t", 0)) != nil || s.PartitionError(tp("t", 0)) != nil {
 		t.Error("the partition is still there")
 	}
-	for _, file := range checkpointFiles {
+	for _, file := range logdir.CheckpointFiles {
 		if got := read(m, "a/"+file); strings.Contains(got, "t 0") {
 			t.Errorf("%s still holds %q", file, got)
 		}
@@ -513,7 +482,8 @@ func TestDeleteAndRemovalByDelay(t *testing.T) {
 		}
 		return found
 	}
-	if got := deleted(); len(got) != 1 || !deletedName.MatchString(got[0]) {
+	got := deleted()
+	if kind, _ := logdir.Classify(strings.Join(got, " ")); len(got) != 1 || kind != logdir.KindDeleted {
 		t.Fatalf("the directories are %q", got)
 	}
 	l := create(t, s, tp("t", 0)) // at once again, and nothing is inherited
@@ -540,7 +510,7 @@ func TestStray(t *testing.T) {
 	must(t, s.SetStray(start, tp("t", 0)), s.SetStray(start, tp("t", 0)), s.Close(start, true, 1))
 	s, report, err := Open(start, options(m, "a"))
 	must(t, err)
-	if got := names(s); got != "" || len(report.Directories[0].Aside) != 1 || !asideName.MatchString(report.Directories[0].Aside[0]) {
+	if got := names(s); got != "" || len(report.Directories[0].Aside) != 1 {
 		t.Errorf("the logs are %q, and the report says %+v", got, report)
 	}
 }
@@ -559,7 +529,7 @@ func cut(t *testing.T, m *vfs.Mem, dir string) {
 	}
 	f, err := m.OpenFile(path.Join(dir, last.Name), os.O_RDWR)
 	must(t, err, f.Truncate(last.Size-10), f.Sync(), f.Close())
-	must(t, removeDurably(m, path.Join(path.Dir(dir), cleanShutdownFile)))
+	must(t, logdir.RemoveDurably(m, path.Join(path.Dir(dir), logdir.CleanShutdownFile)))
 }
 
 func TestDamagedPartitionIsNotTrustedNextTime(t *testing.T) {
@@ -589,14 +559,14 @@ func TestDamagedPartitionIsNotTrustedNextTime(t *testing.T) {
 		if err := s.Delete(start, tp("bad", 0)); err == nil {
 			t.Errorf("round %d: a damaged partition was deleted", round)
 		}
-		if got := read(m, "a/"+bootIDFile); !strings.Contains(got, "no such file") {
+		if got := read(m, "a/"+logdir.BootIDFile); !strings.Contains(got, "no such file") {
 			t.Errorf("round %d: there is a boot id %q", round, got)
 		}
 		must(t, s.Close(start, true, 1))
-		if got := read(m, "a/"+cleanShutdownFile); !strings.Contains(got, "no such file") {
+		if got := read(m, "a/"+logdir.CleanShutdownFile); !strings.Contains(got, "no such file") {
 			t.Errorf("round %d: there is a marker %q", round, got)
 		}
-		if got := read(m, "a/"+recoveryPointFile); got != "0\n2\nbad 0 30\ngood 0 30\n" {
+		if got := read(m, "a/"+logdir.RecoveryPointFile); got != "0\n2\nbad 0 30\ngood 0 30\n" {
 			t.Errorf("round %d: the recovery points are %q", round, got)
 		}
 	}
@@ -637,12 +607,12 @@ func TestDamageFoundLaterTakesOnePartition(t *testing.T) {
 	if d := s.Directories()[0]; d.Offline != nil {
 		t.Errorf("the directory is offline: %v", d.Offline)
 	}
-	if got := read(m, "a/"+bootIDFile); !strings.Contains(got, "no such file") {
+	if got := read(m, "a/"+logdir.BootIDFile); !strings.Contains(got, "no such file") {
 		t.Errorf("there is a boot id %q", got)
 	}
 	appendTo(t, s.Log(tp("good", 0)), 1)
 	must(t, s.Close(start.Add(time.Minute), true, 1))
-	if got := read(m, "a/"+cleanShutdownFile); !strings.Contains(got, "no such file") {
+	if got := read(m, "a/"+logdir.CleanShutdownFile); !strings.Contains(got, "no such file") {
 		t.Errorf("there is a marker %q", got)
 	}
 	if got := int64(len(read(m, first))); got != size-10 {
@@ -670,7 +640,7 @@ func TestPartitionInTwoDirectories(t *testing.T) {
 		}
 	}
 	must(t, s.Close(start, true, 1))
-	if got := read(m, "b/"+recoveryPointFile); got != "0\n1\nt 0 3\n" {
+	if got := read(m, "b/"+logdir.RecoveryPointFile); got != "0\n1\nt 0 3\n" {
 		t.Errorf("the recovery points of b are %q", got)
 	}
 }
@@ -679,20 +649,20 @@ func TestDirectoryThatCannotBeRead(t *testing.T) {
 	for _, fault := range []vfs.Fault{
 		{Pattern: "b/meta.properties"},
 		{Pattern: "b/.lock"},
-		{Pattern: "b/" + cleanShutdownFile},
-		{Pattern: "b/" + bootIDFile, Kinds: []vfs.Kind{vfs.OpOpen}},
+		{Pattern: "b/" + logdir.CleanShutdownFile},
+		{Pattern: "b/" + logdir.BootIDFile, Kinds: []vfs.Kind{vfs.OpOpen}},
 		{Pattern: "b", Kinds: []vfs.Kind{vfs.OpReadDir}},
-		{Pattern: "b/" + recoveryPointFile, Kinds: []vfs.Kind{vfs.OpOpen}},
+		{Pattern: "b/" + logdir.RecoveryPointFile, Kinds: []vfs.Kind{vfs.OpOpen}},
 		{Pattern: "b/t-1/*"},
 		{Pattern: "b/t-1"},
-		{Pattern: "b/" + bootIDFile + ".tmp"},
-		{Pattern: "b/" + cleanShutdownFile, Kinds: []vfs.Kind{vfs.OpRemove}},
+		{Pattern: "b/" + logdir.BootIDFile + ".tmp"},
+		{Pattern: "b/" + logdir.CleanShutdownFile, Kinds: []vfs.Kind{vfs.OpRemove}},
 	} {
 		m := formatted(t, "a", "b")
 		s := open(t, options(m, "a", "b"))
 		appendTo(t, create(t, s, tp("t", 0)), 3)
 		appendTo(t, create(t, s, tp("t", 1)), 3)
-		must(t, s.Close(start, true, 1), vfs.WriteFileAtomic(m, "b/"+bootIDFile, []byte("old")))
+		must(t, s.Close(start, true, 1), vfs.WriteFileAtomic(m, "b/"+logdir.BootIDFile, []byte("old")))
 		fault.Err = syscall.EIO
 		m.OnOperation(vfs.Script(fault))
 		s, report, err := Open(start, options(m, "a", "b"))
@@ -760,10 +730,10 @@ func TestDirectoryFailsWhileRunning(t *testing.T) {
 	if len(told) != 1 {
 		t.Errorf("told %d times", len(told))
 	}
-	if got := read(m, "a/"+cleanShutdownFile); !strings.Contains(got, "brokerEpoch") {
+	if got := read(m, "a/"+logdir.CleanShutdownFile); !strings.Contains(got, "brokerEpoch") {
 		t.Errorf("the directory that works has no marker: %q", got)
 	}
-	for _, file := range []string{cleanShutdownFile, bootIDFile} {
+	for _, file := range []string{logdir.CleanShutdownFile, logdir.BootIDFile} {
 		if got := read(m, "b/"+file); !strings.Contains(got, "no such file") {
 			t.Errorf("the directory that failed has %s: %q", file, got)
 		}
@@ -788,7 +758,7 @@ func TestFullDiskPasses(t *testing.T) {
 	}
 	m.OnOperation(nil)
 	s.Tick(start.Add(2 * time.Minute))
-	if got := read(m, "a/"+recoveryPointFile); got != "0\n1\nt 0 3\n" {
+	if got := read(m, "a/"+logdir.RecoveryPointFile); got != "0\n1\nt 0 3\n" {
 		t.Errorf("the recovery points are %q", got)
 	}
 }
@@ -841,34 +811,14 @@ func TestLeftoverWithRecordsIsNotRemoved(t *testing.T) {
 	create(t, s, tp("t", 0))
 }
 
-func TestCheckpointFiles(t *testing.T) {
-	for text, want := range map[string]string{
-		"": "", "0\n0\n": "", "0\n1\nt 0 5\n": "t-0=5", "0\n2\nt 0 5\nu 1 7\n": "t-0=5 u-1=7",
-		"0\n1\nt 0 5": "damaged", "0\n2\nt 0 5\n": "damaged", "1\n0\n": "damaged", "0\n": "damaged", "\x00\x00\x00": "damaged", "0\n1\nt 0 x\n": "damaged",
-	} {
-		m := formatted(t, "a")
-		must(t, vfs.WriteFileAtomic(m, "a/"+highWatermarkFile, []byte(text)))
-		c, damaged, err := readCheckpoints(m, "a")
-		must(t, err)
-		var got []string
-		for _, p := range sortedKeys(c.onDisk[highWatermarkFile]) {
-			got = append(got, fmt.Sprintf("%s=%d", p, c.onDisk[highWatermarkFile][p]))
-		}
-		got = append(got, strings.Repeat("damaged", len(damaged)))
-		if joined := strings.TrimSpace(strings.Join(got, " ")); joined != want {
-			t.Errorf("%q reads as %q, not %q", text, joined, want)
-		}
-	}
-}
-
 func TestDamagedCheckpointIsNamed(t *testing.T) {
 	m := formatted(t, "a")
 	s := open(t, options(m, "a"))
 	appendTo(t, create(t, s, tp("t", 0)), 3)
-	must(t, s.Close(start, true, 1), vfs.WriteFileAtomic(m, "a/"+logStartFile, []byte("garbage\n")))
+	must(t, s.Close(start, true, 1), vfs.WriteFileAtomic(m, "a/"+logdir.LogStartFile, []byte("garbage\n")))
 	s, report, err := Open(start, options(m, "a"))
 	must(t, err)
-	if got := report.Directories[0].Checkpoints; !slices.Equal(got, []string{logStartFile}) || names(s) != "t-0" {
+	if got := report.Directories[0].Checkpoints; !slices.Equal(got, []string{logdir.LogStartFile}) || names(s) != "t-0" {
 		t.Errorf("the report says %q", got)
 	}
 }
@@ -880,7 +830,7 @@ func TestRecoveryPointIsLoweredBeforeATruncation(t *testing.T) {
 	appendTo(t, l, 20)
 	now := start.Add(time.Minute)
 	s.Tick(now)
-	if got := read(m, "a/"+recoveryPointFile); got != "0\n1\nt 0 20\n" {
+	if got := read(m, "a/"+logdir.RecoveryPointFile); got != "0\n1\nt 0 20\n" {
 		t.Fatalf("the recovery points are %q", got)
 	}
 	var seen []string
@@ -889,7 +839,7 @@ func TestRecoveryPointIsLoweredBeforeATruncation(t *testing.T) {
 			seen = append(seen, op.Kind.String()+" "+path.Base(op.Name))
 		}
 		if op.Kind == vfs.OpTruncate && strings.HasSuffix(op.Name, ".log") {
-			if got := read(m, "a/"+recoveryPointFile); got != "0\n1\nt 0 12\n" {
+			if got := read(m, "a/"+logdir.RecoveryPointFile); got != "0\n1\nt 0 12\n" {
 				t.Errorf("at the truncation the recovery points are %q", got)
 			}
 		}
@@ -897,13 +847,13 @@ func TestRecoveryPointIsLoweredBeforeATruncation(t *testing.T) {
 	})
 	must(t, l.TruncateTo(12))
 	m.OnOperation(nil)
-	if got := read(m, "a/"+recoveryPointFile); got != "0\n1\nt 0 12\n" {
+	if got := read(m, "a/"+logdir.RecoveryPointFile); got != "0\n1\nt 0 12\n" {
 		t.Errorf("the recovery points are %q (%q)", got, seen)
 	}
 	appendTo(t, l, 4)
 	now = now.Add(time.Minute)
 	s.Tick(now)
-	if got := read(m, "a/"+recoveryPointFile); got != "0\n1\nt 0 16\n" {
+	if got := read(m, "a/"+logdir.RecoveryPointFile); got != "0\n1\nt 0 16\n" {
 		t.Errorf("after the next checkpoint the recovery points are %q", got)
 	}
 }
@@ -915,9 +865,9 @@ func TestCapHoldsWhileATruncationIsUnderWay(t *testing.T) {
 	s.Tick(start.Add(time.Minute))
 	var waiting []func()
 	s.SetExclusive(func(_ protocol.TopicPartition, task func()) { waiting = append(waiting, task) }) // somebody holds the append lock
-	must(t, s.dirs[0].checkpoints.lower(tp("t", 0), 5))
+	must(t, s.dirs[0].checkpoints.Lower(tp("t", 0), 5))
 	s.Tick(start.Add(2 * time.Minute))
-	if got := read(m, "a/"+recoveryPointFile); got != "0\n1\nt 0 5\n" {
+	if got := read(m, "a/"+logdir.RecoveryPointFile); got != "0\n1\nt 0 5\n" {
 		t.Errorf("while the truncation is under way: %q", got)
 	}
 	for _, task := range waiting {
@@ -925,7 +875,7 @@ func TestCapHoldsWhileATruncationIsUnderWay(t *testing.T) {
 	}
 	s.SetExclusive(func(_ protocol.TopicPartition, task func()) { task() })
 	s.Tick(start.Add(3 * time.Minute))
-	if got := read(m, "a/"+recoveryPointFile); got != "0\n1\nt 0 20\n" {
+	if got := read(m, "a/"+logdir.RecoveryPointFile); got != "0\n1\nt 0 20\n" {
 		t.Errorf("after it: %q", got)
 	}
 }

@@ -15,6 +15,7 @@ import (
 	"ottla/protocol"
 	"ottla/protocol/record"
 	"ottla/storage/log"
+	"ottla/storage/logdir"
 	"ottla/storage/move"
 	"ottla/storage/vfs"
 )
@@ -183,8 +184,8 @@ func (c *tornStart) run() string {
 	s, report, err := Open(start, options(m, "a", "b"))
 	base := path.Base(c.name)
 	if err != nil {
-		var meta *MetaError
-		if base != MetaPropertiesFile || !errors.As(err, &meta) && !strings.Contains(err.Error(), "not formatted") {
+		var meta *logdir.MetaError
+		if base != logdir.MetaPropertiesFile || !errors.As(err, &meta) && !strings.Contains(err.Error(), "not formatted") {
 			c.fatal("%v", err)
 		}
 		for name, data := range c.files {
@@ -228,7 +229,7 @@ func (c *tornStart) judge(l *log.Log, spoiled bool, outcome string) string {
 	want := c.td.ends[p]
 	isLog := spoiled && strings.HasSuffix(c.name, ".log")
 	// What says where a log starts has no checksum: another digit is another offset.
-	isStart := strings.HasSuffix(c.name, logStartFile)
+	isStart := strings.HasSuffix(c.name, logdir.LogStartFile)
 	if isLog && tornKinds[c.kind] == "flip" && c.trust != log.OtherBoot {
 		return outcome + ", flipped" // no checksum covers an offset, and only a power cut makes us look for gaps
 	}

@@ -29,6 +29,7 @@ import (
 	"ottla/protocol/server"
 	"ottla/protocol/wire"
 	"ottla/storage/log"
+	"ottla/storage/logdir"
 	"ottla/storage/replica"
 	"ottla/storage/store"
 	"ottla/storage/vfs"
@@ -111,7 +112,7 @@ func (f *fixture) openStore(settings *config.BrokerConfig, logger *slog.Logger) 
 	f.t.Helper()
 	disk := vfs.NewMem(f.random(1))
 	f.must(disk.MkdirAll("/data"))
-	f.must(store.WriteMetaProperties(disk, "/data", store.MetaProperties{ClusterID: fixtureClusterID, NodeID: 1, DirectoryID: protocol.DirectoryID{9}}))
+	f.must(logdir.WriteMetaProperties(disk, "/data", logdir.MetaProperties{ClusterID: fixtureClusterID, NodeID: 1, DirectoryID: protocol.DirectoryID{9}}))
 	options := broker.NewTopicOptions(settings, f.metadata())
 	var err error
 	f.store, _, err = store.Open(f.now(), store.Options{

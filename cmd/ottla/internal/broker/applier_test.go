@@ -15,6 +15,7 @@ import (
 	"ottla/protocol"
 	"ottla/protocol/compress"
 	"ottla/protocol/schema"
+	"ottla/storage/logdir"
 	"ottla/storage/partition"
 	"ottla/storage/replica"
 	"ottla/storage/store"
@@ -74,7 +75,7 @@ func newFixture(t *testing.T) *fixture {
 	random := rand.New(rand.NewPCG(1, 1)).Uint64
 	f := &fixture{t: t, disk: vfs.NewMem(random), now: time.UnixMilli(1_800_000_000_000), image: metadata.Empty()}
 	f.must(f.disk.MkdirAll("/data"))
-	f.must(store.WriteMetaProperties(f.disk, "/data", store.MetaProperties{ClusterID: "c", NodeID: 1, DirectoryID: protocol.DirectoryID{9}}))
+	f.must(logdir.WriteMetaProperties(f.disk, "/data", logdir.MetaProperties{ClusterID: "c", NodeID: 1, DirectoryID: protocol.DirectoryID{9}}))
 	settings, _, err := config.Broker(config.Default())
 	f.must(err)
 	options := NewTopicOptions(settings, f.image)

@@ -16,6 +16,7 @@ import (
 	"ottla/protocol"
 	"ottla/protocol/compress"
 	"ottla/protocol/schema"
+	"ottla/storage/logdir"
 	"ottla/storage/replica"
 	"ottla/storage/segment"
 	"ottla/storage/store"
@@ -80,7 +81,7 @@ func newBench(t *testing.T) *bench {
 	b.must(err)
 	disk := vfs.NewMem(func() uint64 { return 4 })
 	b.must(disk.MkdirAll("/data"))
-	b.must(store.WriteMetaProperties(disk, "/data", store.MetaProperties{ClusterID: "c", NodeID: 1, DirectoryID: protocol.DirectoryID{9}}))
+	b.must(logdir.WriteMetaProperties(disk, "/data", logdir.MetaProperties{ClusterID: "c", NodeID: 1, DirectoryID: protocol.DirectoryID{9}}))
 	pool := compress.NewPool()
 	options := NewTopicOptions(node, b.image)
 	logger := slog.New(slog.DiscardHandler)

@@ -9,7 +9,7 @@ import (
 
 	"ottla/cmd/ottla/internal/offline"
 	"ottla/controller/config"
-	"ottla/storage/store"
+	"ottla/storage/logdir"
 	"ottla/storage/vfs"
 )
 
@@ -26,7 +26,7 @@ func Examine(now time.Time, settings *config.BrokerConfig, below vfs.FS, hostnam
 	}
 	for _, directory := range found.Directories {
 		if errors.Is(directory.Err, fs.ErrNotExist) {
-			found.Refused = fmt.Errorf("%s is not formatted: it has no %s", directory.Path, store.MetaPropertiesFile)
+			found.Refused = fmt.Errorf("%s is not formatted: it has no %s", directory.Path, logdir.MetaPropertiesFile)
 			return found
 		}
 	}

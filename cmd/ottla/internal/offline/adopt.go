@@ -9,6 +9,7 @@ import (
 
 	"ottla/controller/metadata"
 	"ottla/protocol"
+	"ottla/storage/logdir"
 	"ottla/storage/store"
 	"ottla/storage/vfs"
 )
@@ -34,7 +35,7 @@ type Levels struct{ Min, Max int16 }
 type Looked struct {
 	Path     string
 	Metadata bool // it holds the metadata log
-	Meta     store.MetaProperties
+	Meta     logdir.MetaProperties
 	Err      error // of meta.properties; fs.ErrNotExist, wrapped: it is not formatted
 	// Partitions are the directories with a partition's plain name.
 	Partitions []protocol.TopicPartition
@@ -48,7 +49,7 @@ func LookAt(fsys vfs.FS, dirs []string, metadataDir string) []Looked {
 	var all []Looked
 	for _, dir := range directories(dirs, metadataDir) {
 		looked := Looked{Path: dir, Metadata: dir == metadataDir}
-		looked.Meta, looked.Err = store.ReadMetaProperties(fsys, dir)
+		looked.Meta, looked.Err = logdir.ReadMetaProperties(fsys, dir)
 		entries, err := fsys.ReadDir(dir)
 		if looked.Err == nil {
 			looked.Err = err

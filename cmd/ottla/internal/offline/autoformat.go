@@ -6,7 +6,7 @@ import (
 	"io/fs"
 	"path"
 
-	"ottla/storage/store"
+	"ottla/storage/logdir"
 	"ottla/storage/vfs"
 )
 
@@ -14,10 +14,10 @@ import (
 // them count: those that are formatted and those whose meta.properties is not in place yet tell of one cluster and
 // node. Whatever else it finds, it changes nothing.
 func FinishFormat(fsys vfs.FS, dirs []string, metadataDir string) error {
-	var formatted *store.MetaProperties
+	var formatted *logdir.MetaProperties
 	var unfinished []string
 	for _, dir := range directories(dirs, metadataDirectory(dirs, metadataDir)) {
-		meta, err := store.ReadMetaProperties(fsys, dir)
+		meta, err := logdir.ReadMetaProperties(fsys, dir)
 		switch {
 		case err == nil:
 			formatted = &meta
@@ -37,7 +37,7 @@ func FinishFormat(fsys vfs.FS, dirs []string, metadataDir string) error {
 		}
 	}
 	for _, dir := range unfinished {
-		if err := vfs.PutInPlace(fsys, path.Join(dir, store.MetaPropertiesFile)); err != nil {
+		if err := vfs.PutInPlace(fsys, path.Join(dir, logdir.MetaPropertiesFile)); err != nil {
 			return fmt.Errorf("cannot finish the formatting of %s: %w", dir, err)
 		}
 	}
@@ -45,15 +45,15 @@ func FinishFormat(fsys vfs.FS, dirs []string, metadataDir string) error {
 }
 
 // prepared reads what Format left beside meta.properties in a directory that holds nothing else.
-func prepared(fsys vfs.FS, dir string) (meta store.MetaProperties, ok bool) {
+func prepared(fsys vfs.FS, dir string) (meta logdir.MetaProperties, ok bool) {
 	if formatted, err := inspect(fsys, dir); formatted || err != nil {
 		return meta, false
 	}
-	text, err := vfs.ReadFile(fsys, path.Join(dir, store.MetaPropertiesFile+vfs.TempSuffix))
+	text, err := vfs.ReadFile(fsys, path.Join(dir, logdir.MetaPropertiesFile+vfs.TempSuffix))
 	if err != nil {
 		return meta, false
 	}
-	meta, err = store.ParseMetaProperties(text)
+	meta, err = logdir.ParseMetaProperties(text)
 	return meta, err == nil && !meta.DirectoryID.IsZero()
 }
 
@@ -94,7 +94,7 @@ func CheckAutoFormat(fsys vfs.FS, dirs []string, metadataDir string) (ok bool, e
 
 // inspect tells a formatted directory from an empty one; anything else is an error.
 func inspect(fsys vfs.FS, dir string) (formatted bool, err error) {
-	if _, err := fsys.Stat(path.Join(dir, store.MetaPropertiesFile)); !errors.Is(err, fs.ErrNotExist) {
+	if _, err := fsys.Stat(path.Join(dir, logdir.MetaPropertiesFile)); !errors.Is(err, fs.ErrNotExist) {
 		return err == nil, err
 	}
 	entries, err := fsys.ReadDir(dir)
@@ -106,7 +106,7 @@ func inspect(fsys vfs.FS, dir string) (formatted bool, err error) {
 	}
 	for _, e := range entries {
 		switch e.Name {
-		case store.MetaPropertiesFile + vfs.TempSuffix, "lost+found", ".lock":
+		case logdir.MetaPropertiesFile + vfs.TempSuffix, "lost+found", ".lock":
 			continue
 		case metadataPartitionDir:
 			inner, err := fsys.ReadDir(path.Join(dir, e.Name))
@@ -127,5 +127,5 @@ func inspect(fsys vfs.FS, dir string) (formatted bool, err error) {
 
 func occupied(dir, name string) error {
 	return fmt.Errorf("%s has no %s and is not empty (it holds %s): it is not formatted without being asked",
-		dir, store.MetaPropertiesFile, name)
+		dir, logdir.MetaPropertiesFile, name)
 }

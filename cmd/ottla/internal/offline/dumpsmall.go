@@ -9,8 +9,8 @@ import (
 
 	"ottla/protocol"
 	"ottla/storage/checkpoint"
+	"ottla/storage/logdir"
 	"ottla/storage/producer"
-	"ottla/storage/store"
 	"ottla/storage/vfs"
 )
 
@@ -28,7 +28,7 @@ var smallFiles = map[string]smallFile{
 	"cleaner-offset-checkpoint":        {"up to which offsets the partitions are compacted", dumpOffsets},
 	"leader-epoch-checkpoint":          {"at which offsets the leader epochs begin", dumpEpochs},
 	"partition.metadata":               {"the topic of the partition", dumpPartitionMetadata},
-	store.MetaPropertiesFile:           {"whose the directory is", dumpMetaProperties},
+	logdir.MetaPropertiesFile:          {"whose the directory is", dumpMetaProperties},
 	"quorum-state":                     {"the last election that this controller saw", dumpQuorumState},
 	".kafka_cleanshutdown":             {"the last stop was clean", dumpCleanShutdown},
 }
@@ -97,7 +97,7 @@ func dumpPartitionMetadata(d *dumper, data []byte) error {
 }
 
 func dumpMetaProperties(d *dumper, data []byte) error {
-	m, err := store.ParseMetaProperties(data)
+	m, err := logdir.ParseMetaProperties(data)
 	if err != nil {
 		return err
 	}

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"ottla/protocol"
-	"ottla/storage/store"
+	"ottla/storage/logdir"
 	"ottla/storage/vfs"
 )
 
@@ -102,7 +102,7 @@ func Format(now time.Time, fsys vfs.FS, random func() uint64, o FormatOptions, o
 		}
 	}
 	for _, t := range targets {
-		if err := vfs.PutInPlace(fsys, path.Join(t.path, store.MetaPropertiesFile)); err != nil {
+		if err := vfs.PutInPlace(fsys, path.Join(t.path, logdir.MetaPropertiesFile)); err != nil {
 			return fmt.Errorf("cannot format %s: %w", t.path, err)
 		}
 	}
@@ -169,7 +169,7 @@ func (o *FormatOptions) dynamic() bool { return !o.StaticVoters && o.Quorum != N
 func (o *FormatOptions) targets(fsys vfs.FS) ([]target, error) {
 	var targets []target
 	for _, dir := range directories(o.Dirs, o.MetadataDir) {
-		m, err := store.ReadMetaProperties(fsys, dir)
+		m, err := logdir.ReadMetaProperties(fsys, dir)
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
 			t := target{path: dir, metadata: dir == path.Clean(o.MetadataDir)}
@@ -222,7 +222,7 @@ func refuseOldLog(fsys vfs.FS, dir string) error {
 	for _, e := range entries {
 		if path.Ext(e.Name) == ".log" && e.Size > 0 {
 			return fmt.Errorf("%s has no %s, but holds the metadata log of a cluster: restore the file, or move the directory away",
-				dir, store.MetaPropertiesFile)
+				dir, logdir.MetaPropertiesFile)
 		}
 	}
 	return nil
@@ -283,7 +283,7 @@ func (o *FormatOptions) format(now time.Time, fsys vfs.FS, t target, levels feat
 			return err
 		}
 	}
-	return store.PrepareMetaProperties(fsys, t.path, store.MetaProperties{
+	return logdir.PrepareMetaProperties(fsys, t.path, logdir.MetaProperties{
 		ClusterID: o.ClusterID, NodeID: o.NodeID, DirectoryID: t.id,
 	})
 }

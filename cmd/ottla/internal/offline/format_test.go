@@ -17,6 +17,7 @@ import (
 	"ottla/protocol"
 	"ottla/protocol/record"
 	"ottla/storage/log"
+	"ottla/storage/logdir"
 	"ottla/storage/store"
 	"ottla/storage/vfs"
 )
@@ -148,7 +149,7 @@ func TestFormatAsApacheKafka(t *testing.T) {
 		must(t, err)
 		text, err := vfs.ReadFile(vfs.OS(), "testdata/format/"+name+".meta.properties")
 		must(t, err)
-		theirs, err := store.ParseMetaProperties(text)
+		theirs, err := logdir.ParseMetaProperties(text)
 		must(t, err)
 		if o.voter() != nil && o.voter().DirectoryID.IsZero() {
 			o.voter().DirectoryID = theirs.DirectoryID // the one thing that chance decides
@@ -161,9 +162,9 @@ func TestFormatAsApacheKafka(t *testing.T) {
 		if got, want := normalised(t, name, ours), normalised(t, name, golden); !slices.Equal(got, want) {
 			t.Errorf("ours:\n%s\nApache Kafka's:\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 		}
-		a, err := store.ReadMetaProperties(m, "d/a")
+		a, err := logdir.ReadMetaProperties(m, "d/a")
 		must(t, err)
-		b, err := store.ReadMetaProperties(m, "d/b")
+		b, err := logdir.ReadMetaProperties(m, "d/b")
 		must(t, err)
 		if a.ClusterID != clusterID || a.NodeID != 1 || a.DirectoryID.IsZero() || b.DirectoryID == a.DirectoryID || b.DirectoryID.IsZero() {
 			t.Errorf("%s: the directories are %+v and %+v", name, a, b)
@@ -207,7 +208,7 @@ func openStore(t *testing.T, when string, m *vfs.Mem, o FormatOptions) {
 func TestFormatChoosesTheVotersDirectory(t *testing.T) {
 	m := vfs.NewMem(nil)
 	must(t, Format(start, m, seeded(1), standalone(), io.Discard))
-	meta, err := store.ReadMetaProperties(m, "d/a")
+	meta, err := logdir.ReadMetaProperties(m, "d/a")
 	must(t, err)
 	var out bytes.Buffer
 	must(t, Dump(&out, m, "d/a/__cluster_metadata-0/"+firstSnapshot, DumpOptions{}))
@@ -385,7 +386,7 @@ func checkFormat(t *testing.T, when string, seed uint64, k *vfs.Mem) {
 	k = k.CrashWith(nil)
 	openStore(t, when, k, o)
 	must(t, Dump(io.Discard, k, "d/a/__cluster_metadata-0/"+firstSnapshot, DumpOptions{}))
-	meta, err := store.ReadMetaProperties(k, "d/a")
+	meta, err := logdir.ReadMetaProperties(k, "d/a")
 	must(t, err)
 	var out bytes.Buffer
 	must(t, Dump(&out, k, "d/a/__cluster_metadata-0/"+firstSnapshot, DumpOptions{}))
@@ -526,7 +527,7 @@ func TestFinishFormat(t *testing.T) {
 			put(t, m, file, text)
 		}
 		must(t, FinishFormat(m, []string{"d/a", "d/b"}, ""))
-		if _, err := store.ReadMetaProperties(m, "d/a"); (err == nil) != c.finished {
+		if _, err := logdir.ReadMetaProperties(m, "d/a"); (err == nil) != c.finished {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
