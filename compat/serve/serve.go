@@ -30,6 +30,8 @@ type command struct {
 	Group      string            `json:"group"`
 	Offsets    map[int32]int64   `json:"offsets"`
 
+	Transactions []suite.Transaction `json:"transactions"`
+
 	line []byte
 }
 
@@ -138,6 +140,20 @@ func (s *server) run(c *command, stop <-chan struct{}) (any, error) {
 		}
 		o.OnRecord = s.progress(c)
 		return do(client, func(c suite.GroupMember) (any, error) { return c.ReadInGroup(ctx, o, stop) })
+	case "transact":
+		o, err := options[suite.TransactOptions](c)
+		if err != nil {
+			return nil, err
+		}
+		o.OnOpen = s.progress(c)
+		return do(client, func(t suite.Transactor) (any, error) { return t.Transact(ctx, o, c.Transactions, stop) })
+	case "copy":
+		o, err := options[suite.CopyOptions](c)
+		if err != nil {
+			return nil, err
+		}
+		o.OnCopied = s.progress(c)
+		return do(client, func(c suite.Copier) (any, error) { return c.CopyInTransactions(ctx, o, stop) })
 	}
 	return administer(ctx, client, c)
 }
