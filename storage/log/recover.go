@@ -5,7 +5,6 @@ import (
 	"slices"
 
 	"ottla/protocol"
-	"ottla/storage/checkpoint"
 	"ottla/storage/segment"
 )
 
@@ -180,15 +179,6 @@ func (o *opening) walkSegment(i int) (segment.Walked, error) {
 func (o *opening) count(w segment.Walked) {
 	o.report.BatchesScanned += w.Batches
 	o.report.BytesChecked += w.Checked
-}
-
-// see notes where leader epochs begin.
-func (o *opening) see(b segment.Batch) error {
-	epoch := b.Header.PartitionLeaderEpoch()
-	if n := len(o.seen); epoch >= 0 && (n == 0 || epoch > o.seen[n-1].Epoch) {
-		o.seen = append(o.seen, checkpoint.EpochStart{Epoch: epoch, Start: b.Header.BaseOffset()})
-	}
-	return nil
 }
 
 // holds decides what becomes of a walked segment and those after it: they stay, or the log is cut at the end of the
