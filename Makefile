@@ -6,7 +6,8 @@ SHELL     := /bin/bash
 GO        ?= go
 VERSION   ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
 LDFLAGS   := -s -w -X main.version=$(VERSION)
-SIM_SEEDS ?= 200
+SIM_SEEDS ?= 1000
+SOAK_SIM_LAST ?= 21000
 FUZZ_TIME ?= 3s
 SOAK_FUZZ_TIME ?= 10m
 
@@ -17,7 +18,7 @@ INEFFASSIGN := github.com/gordonklaus/ineffassign@v0.2.0
 MISSPELL    := github.com/client9/misspell/cmd/misspell@v0.3.4
 ERRORLINT   := codeberg.org/polyfloyd/go-errorlint@v1.9.1
 
-.PHONY: all install build run test test-quick unit race lint cross torn fuzz soak-fuzz powercut sim compat suites readme-table consumers tools applications diff dumpcheck handover crash chaos soak-chaos edge bench rebalance rebalance-alone lag control control-sample clean
+.PHONY: all install build run test test-quick unit race lint cross torn fuzz soak-fuzz powercut sim soak-sim compat suites readme-table consumers tools applications diff dumpcheck handover crash chaos soak-chaos edge bench rebalance rebalance-alone lag control control-sample clean
 
 all: build
 
@@ -59,7 +60,10 @@ torn: ## every byte of every small file cut, zeroed, garbled; every state that a
 	.ci/torn
 
 sim: ## one node under a seeded scheduler
-	OTTLA_SIM_SEEDS=$(SIM_SEEDS) $(GO) test -count=1 -run 'Seeds|Replay' ./cmd/ottla/internal/sim
+	GOGC=300 OTTLA_SIM_SEEDS=$(SIM_SEEDS) $(GO) test -count=1 -timeout 30m -run 'Seeds|Replay' ./cmd/ottla/internal/sim
+
+soak-sim: ## seeds that nobody has run yet up to SOAK_SIM_LAST, with lines in testdata/soak/sim.txt; goes on where it was ended
+	.ci/soak-sim testdata/soak/sim.txt $(SOAK_SIM_LAST)
 
 fuzz: ## each target for FUZZ_TIME
 	.ci/fuzz $(FUZZ_TIME)
