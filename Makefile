@@ -18,7 +18,7 @@ INEFFASSIGN := github.com/gordonklaus/ineffassign@v0.2.0
 MISSPELL    := github.com/client9/misspell/cmd/misspell@v0.3.4
 ERRORLINT   := codeberg.org/polyfloyd/go-errorlint@v1.9.1
 
-.PHONY: all install build run test test-quick unit race lint cross torn fuzz soak-fuzz powercut sim soak-sim compat suites readme-table consumers tools applications diff dumpcheck handover crash chaos soak-chaos edge bench rebalance rebalance-alone lag control control-sample clean
+.PHONY: all install build run test test-quick unit race lint cross torn fuzz soak-fuzz powercut sim soak-sim compat suites readme-table consumers tools applications diff dumpcheck handover crash chaos soak-chaos soak-eos edge bench rebalance rebalance-alone lag control control-sample clean
 
 all: build
 
@@ -112,6 +112,9 @@ chaos: build ## clients of all kinds while the node is killed, stopped, suspende
 
 soak-chaos: build ## the same, for OTTLA_CHAOS_ROUNDS rounds of OTTLA_CHAOS_SECONDS; goes on where it ended
 	compat/run.sh soak-chaos
+
+soak-eos: build ## Kafka Streams and copy loops, exactly once, for OTTLA_EOS_MINUTES under kill -9 of the node and of themselves
+	compat/run.sh soak-eos
 
 bench: build ## Ottla and Apache Kafka side by side; BENCH_FLAGS=-quick takes under 8 minutes
 	compat/run.sh bench -out testdata/bench $(BENCH_FLAGS)

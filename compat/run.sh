@@ -14,6 +14,7 @@
 #   run.sh edge        bombs and floods in a control group of 256 MB while a good client goes on; few descriptors; idle connections
 #   run.sh chaos       workers of all kinds under kill -9, SIGTERM, SIGSTOP and a slow disk; what they saw is judged (compat/chaos)
 #   run.sh soak-chaos  the same for long, round after round; goes on where it ended (testdata/soak/)
+#   run.sh soak-eos    Kafka Streams, Java and franz-go copy loops for long, killed with the node every 20 s: exactly once (testdata/soak/)
 #   run.sh powercut    the power of real file systems is cut under load (OTTLA_POWERCUTS times; needs root for loop devices)
 #   run.sh measure     only the measured figures
 #   run.sh bench       Ottla and Apache Kafka measured side by side (flags: compat/bench, as -quick)
@@ -133,11 +134,15 @@ case "${1:-}" in
     ;;
   chaos)
     "$here/install.sh"
-    run_tests 'Test(Chaos|Held|BeginCommit)' 5m
+    run_tests 'Test(Chaos|Held|BeginCommit|Eos)' 8m
     ;;
   soak-chaos)
     "$here/install.sh"
     run_tests 'TestChaosSoak' 600m
+    ;;
+  soak-eos)
+    "$here/install.sh"
+    run_tests TestEosSoak 600m
     ;;
   measure)
     "$here/install.sh"
