@@ -143,7 +143,14 @@ func (a *appender) add(e *Entry) error {
 		}
 		marker = &m
 	}
-	if e.Err = a.judge(e, marker); e.Err != nil || e.Duplicate {
+	e.Err = a.judge(e, marker)
+	if full := a.takeSpace(e); full != nil {
+		if e.Origin == OriginFollower {
+			return full // what it copies can wait
+		}
+		e.Err = protocol.Errorf(protocol.KafkaStorageError, "%v", full)
+	}
+	if e.Err != nil || e.Duplicate {
 		return nil
 	}
 	a.stamp(e)

@@ -8,6 +8,7 @@ import (
 	"ottla/protocol"
 	"ottla/protocol/compress"
 	"ottla/storage/segment"
+	"ottla/storage/space"
 	"ottla/storage/vfs"
 )
 
@@ -61,8 +62,9 @@ type Env struct {
 	FS     vfs.FS
 	Files  *segment.FileCache
 	Pool   *compress.Pool
-	Logger *slog.Logger  // nil: silent
-	Random func() uint64 // segment jitter; nil: none
+	Logger *slog.Logger     // nil: silent
+	Random func() uint64    // segment jitter; nil: none
+	Space  *space.Directory // what is left in the directory; nil: nobody is refused
 
 	// MaxDecompressed bounds what one batch may expand to when records are read, in bytes; 0: 1 GiB.
 	MaxDecompressed int
