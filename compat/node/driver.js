@@ -19,43 +19,42 @@ const [modules, client, role] = process.argv.slice(2)
 const adapter = require(`./${client}.js`)(createRequire(path.join(modules, 'index.js')))
 const calls = new Map()
 
-async function member(call) {
-  if (call.args.die) return dyingMember(call.args)
-  const m = new Member(call.args, { stopped: () => call.stopped, progress: call.progress })
+async function operate(call) {
+  if (call.args.op !== 'member') return adapter.operations[call.args.op](call)
+  const m = new Member(call.args, { stopped: () => call.stopped, progress: call.progress, die: call.die })
   await adapter.readInGroup(call.args, m)
   return m.records
 }
 
-// dyingMember is a member in a process of its own, which kills itself when it has read enough.
-function dyingMember(args) {
+// dying is an operation in a process of its own, which kills itself when it has done enough.
+function dying(args) {
   return new Promise((resolve, reject) => {
-    const child = spawn(process.execPath, [...process.argv.slice(1, 4), 'member'])
+    const child = spawn(process.execPath, [...process.argv.slice(1, 4), 'dying'])
     let [out, err] = ['', '']
     child.stdout.on('data', data => { out += data })
     child.stderr.on('data', data => { err += data })
     child.on('close', (code, signal) => {
       if (signal === 'SIGKILL') resolve(JSON.parse(out))
-      else reject(new Error(`the member ended with ${code}: ${err.slice(-500)}`))
+      else reject(new Error(`what was to die ended with ${code}: ${err.slice(-500)}`))
     })
     child.stdin.end(JSON.stringify(args) + '\n')
   })
 }
 
-async function dyingMemberMain() {
+async function dyingMain() {
   const args = JSON.parse(fs.readFileSync(0, 'utf8'))
-  const die = records => {
-    fs.writeSync(1, JSON.stringify(records))
+  const die = result => {
+    fs.writeSync(1, JSON.stringify(result))
     process.kill(process.pid, 'SIGKILL')
   }
-  const m = new Member(args, { stopped: () => false, progress: () => {}, die })
-  await adapter.readInGroup(args, m)
-  throw new Error(`still alive after ${m.records.length} records`)
+  const result = await operate({ args, stopped: false, progress: () => {}, die })
+  throw new Error(`still alive after ${JSON.stringify(result).slice(0, 200)}`)
 }
 
 async function run(call) {
-  const { id, op } = call.args
+  const { id } = call.args
   try {
-    write({ id, ok: await (op === 'member' ? member(call) : adapter.operations[op](call)) })
+    write({ id, ok: await (call.args.die ? dying(call.args) : operate(call)) })
   } catch (error) { // whatever it is, the other side must be told
     write({ id, error: adapter.errorName(error), message: error.stack ?? String(error) })
   } finally {
@@ -84,5 +83,5 @@ function main() {
 
 // A library may leave a rejection to nobody while the server is away: that is no reason to end the other calls.
 process.on('unhandledRejection', error => console.error('nobody waited for:', error))
-if (role === 'member') dyingMemberMain()
+if (role === 'dying') dyingMain()
 else main()

@@ -4,7 +4,7 @@
 const { randomUUID } = require('node:crypto')
 const zlib = require('node:zlib')
 const { promisify } = require('node:util')
-const { EARLIEST, KafkaError, LATEST, decode, encode, kafkaName, produceChunks, streamChunks } = require('./lines.js')
+const { EARLIEST, KafkaError, LATEST, decode, encode, kafkaName, lingered, produceChunks, streamChunks } = require('./lines.js')
 
 module.exports = load => {
   const { CompressionCodecs, CompressionTypes, ConfigResourceTypes, Kafka, Partitioners, logLevel } = load('kafkajs')
@@ -178,10 +178,11 @@ module.exports = load => {
 
   const transact = call => withTransactions(call, async producer => {
     const answers = []
-    for (const { records, end } of call.args.transactions) {
+    for (const what of call.args.transactions) {
       const transaction = await producer.transaction()
-      answers.push(await produceChunks({ records }, sender(transaction, call.args), errorName))
-      await (end === 'commit' ? transaction.commit() : transaction.abort())
+      answers.push(await produceChunks({ records: what.records }, sender(transaction, call.args), errorName))
+      await lingered(call, what, answers.length)
+      await (what.end === 'abort' ? transaction.abort() : transaction.commit())
     }
     return answers
   })
@@ -211,6 +212,7 @@ module.exports = load => {
               done.aborts++
               throw error
             }
+            if (call.die && done.records >= call.args.die) call.die(done)
             if (every && (done.commits + done.aborts + 1) % every === 0) {
               await transaction.abort()
               done.aborts++

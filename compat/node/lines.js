@@ -77,6 +77,16 @@ async function streamChunks(call, send, errorName) {
   return acks
 }
 
+// lingered tells that a transaction is open that is to stay so, and waits until it may end.
+async function lingered(call, { end }, begun) {
+  if (end !== 'linger') return
+  call.progress(begun)
+  await new Promise(resolve => {
+    call.onStop = resolve
+    if (call.stopped) resolve()
+  })
+}
+
 // Member is what a member of a group has read, when it has read enough, and what it is to commit.
 class Member {
   #pending = new Map()
@@ -143,4 +153,4 @@ class Member {
   }
 }
 
-module.exports = { EARLIEST, KafkaError, LATEST, Member, decode, encode, kafkaName, produceChunks, sleep, streamChunks, write }
+module.exports = { EARLIEST, KafkaError, LATEST, Member, decode, encode, kafkaName, lingered, produceChunks, sleep, streamChunks, write }

@@ -3,7 +3,7 @@
 // stream begins at given offsets.
 
 const { randomUUID } = require('node:crypto')
-const { EARLIEST, LATEST, decode, encode, kafkaName, produceChunks, sleep, streamChunks } = require('./lines.js')
+const { EARLIEST, LATEST, decode, encode, kafkaName, lingered, produceChunks, sleep, streamChunks } = require('./lines.js')
 
 module.exports = load => {
   const { Admin, ConfigResourceTypes, Consumer, FetchIsolationLevels, Producer } = load('@platformatic/kafka')
@@ -162,6 +162,23 @@ module.exports = load => {
     }
   }
 
+  async function transact(call) {
+    const { transactional_id: transactionalId, timeout_ms: timeout, transactions } = call.args
+    const producer = new Producer(settings(call.args, { idempotent: true, transactionalId, ...(timeout ? { timeout } : {}) }))
+    const answers = []
+    try {
+      for (const what of transactions) {
+        const transaction = await producer.beginTransaction()
+        answers.push(await produceChunks({ records: what.records }, sender(transaction, { ...call.args, idempotent: true }), errorName))
+        await lingered(call, what, answers.length)
+        await (what.end === 'abort' ? transaction.abort() : transaction.commit())
+      }
+    } finally {
+      await producer.close()
+    }
+    return answers
+  }
+
   async function withAdmin({ args }, work) {
     const admin = new Admin(settings(args, { retries: 5 }))
     try {
@@ -233,7 +250,7 @@ module.exports = load => {
     errorName,
     readInGroup,
     operations: {
-      produce, stream, consume, topics, partitions, commit, committed, create_topic: createTopic, delete_topic: deleteTopic,
+      produce, stream, consume, transact, topics, partitions, commit, committed, create_topic: createTopic, delete_topic: deleteTopic,
       create_partitions: createPartitions, topic_configs: topicConfigs, delete_records: deleteRecords, list_offset: listOffset,
     },
   }

@@ -9,7 +9,7 @@ from aiokafka.abc import ConsumerRebalanceListener
 from aiokafka.admin import AIOKafkaAdminClient, NewPartitions, NewTopic, RecordsToDelete
 from aiokafka.admin.config_resource import ConfigResource, ConfigResourceType
 
-from lines import EARLIEST, LATEST, ack, decode, kafka_name, record
+from lines import EARLIEST, LATEST, Copy, ack, decode, kafka_name, record
 
 
 class Nothing:
@@ -187,6 +187,69 @@ def read_in_group(args, member):
     asyncio.run(read_along(args, member))
 
 
+def transactional(args):
+    config = {"transaction_timeout_ms": args["timeout_ms"]} if args.get("timeout_ms") else {}
+    return aiokafka.AIOKafkaProducer(bootstrap_servers=args["bootstrap"], transactional_id=args["transactional_id"],
+                                     key_serializer=lambda key: None if isinstance(key, Nothing) else key, **config)
+
+
+async def transact(call):
+    answers = []
+    async with transactional(call.args) as client:
+        for transaction in call.args["transactions"]:
+            await client.begin_transaction()
+            futures = [await send(client, call.args["topic"], r) for r in transaction["records"]]
+            answers.append([await told(r["partition"], f) for r, f in zip(transaction["records"], futures)])
+            await asyncio.to_thread(call.linger, transaction, len(answers))
+            if transaction["end"] == "abort":
+                await client.abort_transaction()
+            else:
+                await client.commit_transaction()
+    return answers
+
+
+async def copy(call):
+    task = Copy(call)
+    source = aiokafka.AIOKafkaConsumer(
+        bootstrap_servers=call.args["bootstrap"], group_id=task.group, enable_auto_commit=False, auto_offset_reset="earliest",
+        isolation_level="read_committed", session_timeout_ms=task.session_ms, heartbeat_interval_ms=task.heartbeat_ms)
+    source.subscribe([task.source])
+    async with transactional(call.args) as client, source:
+        while task.going():
+            batches = await source.getmany(timeout_ms=200, max_records=task.batch)
+            if batches:
+                await copy_batches(task, source, client, batches)
+    return task.result
+
+
+async def copy_batches(task, source, client, batches):
+    await client.begin_transaction()
+    error = None
+    try:
+        for r in (r for batch in batches.values() for r in batch):
+            await client.send(task.target, partition=r.partition, key=Nothing() if r.key is None else r.key, value=r.value, headers=list(r.headers))
+        await client.send_offsets_to_transaction({p: batch[-1].offset + 1 for p, batch in batches.items()}, task.group)
+        if task.call.die:
+            await client.flush()
+            task.may_die()
+        if task.ends_well():
+            await client.commit_transaction()
+            task.committed(sum(len(batch) for batch in batches.values()))
+            return
+    except errors.ProducerFenced:
+        raise
+    except errors.KafkaError as e:
+        error = e
+    await client.abort_transaction()
+    task.aborted(error)
+    for p in source.assignment():  # back to where the last transaction that was committed has ended
+        at = await source.committed(p)
+        if at is None:
+            await source.seek_to_beginning(p)
+        else:
+            source.seek(p, at)
+
+
 async def with_admin(call, work):
     client = AIOKafkaAdminClient(bootstrap_servers=call.args["bootstrap"])
     await client.start()
@@ -275,4 +338,4 @@ def in_a_loop(operation):
 
 OPERATIONS = {f.__name__: in_a_loop(f) for f in (
     produce, stream, consume, create_topic, delete_topic, create_partitions, partitions, topics, topic_configs,
-    delete_records, list_offset, commit, committed)}
+    delete_records, list_offset, commit, committed, transact, copy)}

@@ -223,11 +223,12 @@ def transact(call):
 
             client.produce(call.args["topic"], partition=r["partition"], key=decode(r["key"]), value=decode(r["value"]), on_delivery=delivered)
         client.flush()
-        if transaction["end"] == "commit":
-            client.commit_transaction(60)
-        else:
-            client.abort_transaction(60)
         answers.append(acks)
+        call.linger(transaction, len(answers))
+        if transaction["end"] == "abort":
+            client.abort_transaction(60)
+        else:
+            client.commit_transaction(60)
     return answers
 
 
@@ -261,6 +262,9 @@ def copy_batch(task, source, producer, batch):
         positions = {m.partition(): m.offset() + 1 for m in batch}
         producer.send_offsets_to_transaction([TopicPartition(task.source, p, o) for p, o in positions.items()],
                                              source.consumer_group_metadata(), 60)
+        if task.call.die:
+            producer.flush()
+            task.may_die()
         if task.ends_well():
             producer.commit_transaction(60)
             task.committed(len(batch))

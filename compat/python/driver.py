@@ -20,37 +20,34 @@ from lines import Call, Member, write
 stopped = {}
 
 
-def member(adapter, call):
-    if call.args.get("die"):
-        return dying_member(adapter, call)
-    m = Member(call.args, call.stop, call.progress)
+def operate(adapter, call):
+    if call.args["op"] != "member":
+        return adapter.OPERATIONS[call.args["op"]](call)
+    m = Member(call.args, call.stop, call.progress, call.die)
     adapter.read_in_group(call.args, m)
     return m.records
 
 
-def dying_member(adapter, call):
-    """A member in a process of its own, which is killed when it has read enough."""
-    child = subprocess.run([sys.executable, __file__, adapter.__name__, "member"], input=json.dumps(call.args), capture_output=True, text=True, check=False)
+def dying(adapter, call):
+    """An operation in a process of its own, which is killed when it has done enough."""
+    child = subprocess.run([sys.executable, __file__, adapter.__name__, "dying"], input=json.dumps(call.args), capture_output=True, text=True, check=False)
     if child.returncode != -signal.SIGKILL:
-        raise RuntimeError(f"the member ended with {child.returncode}: {child.stderr[-500:]}")
+        raise RuntimeError(f"what was to die ended with {child.returncode}: {child.stderr[-500:]}")
     return json.loads(child.stdout)
 
 
-def dying_member_main(adapter):
-    def die(records):
-        print(json.dumps(records), flush=True)
+def dying_main(adapter):
+    def die(result):
+        print(json.dumps(result), flush=True)
         os.kill(os.getpid(), signal.SIGKILL)
 
-    args = json.loads(sys.stdin.readline())
-    m = Member(args, threading.Event(), lambda n: None, die)
-    adapter.read_in_group(args, m)
-    raise RuntimeError(f"still alive after {len(m.records)} records")
+    result = operate(adapter, Call(json.loads(sys.stdin.readline()), threading.Event(), die))
+    raise RuntimeError(f"still alive after {result}")
 
 
 def run(adapter, call):
-    op = call.args["op"]
     try:
-        answer = {"id": call.id, "ok": member(adapter, call) if op == "member" else adapter.OPERATIONS[op](call)}
+        answer = {"id": call.id, "ok": dying(adapter, call) if call.args.get("die") else operate(adapter, call)}
     except Exception as e:  # whatever it is, the other side must be told
         answer = {"id": call.id, "error": adapter.error_name(e), "message": repr(e)}
     stopped.pop(call.id, None)
@@ -70,4 +67,4 @@ def main(adapter):
 if __name__ == "__main__":
     arguments = sys.argv[1:] or ["confluent"]
     chosen = importlib.import_module(arguments[0])
-    dying_member_main(chosen) if arguments[1:] == ["member"] else main(chosen)
+    dying_main(chosen) if arguments[1:] == ["dying"] else main(chosen)

@@ -18,6 +18,7 @@ KAFKA_NAMES = {
     "MSG_SIZE_TOO_LARGE": "MESSAGE_TOO_LARGE",
     "MESSAGE_SIZE_TOO_LARGE": "MESSAGE_TOO_LARGE",
     "UNKNOWN_TOPIC_OR_PART": "UNKNOWN_TOPIC_OR_PARTITION",
+    "_FENCED": "PRODUCER_FENCED",
     "TOPIC_EXCEPTION": "INVALID_TOPIC_EXCEPTION",
     "INVALID_TOPIC": "INVALID_TOPIC_EXCEPTION",
     "UNKNOWN": "UNKNOWN_SERVER_ERROR",
@@ -59,15 +60,23 @@ def ack(partition, offset=-1, timestamp=-1, err=""):
 
 
 class Call:
-    """One request that is under way."""
+    """One request that is under way. One that is to die has nobody to tell of its progress."""
 
-    def __init__(self, args, stop):
+    def __init__(self, args, stop, die=None):
         self.id = args.get("id")
         self.args = args
         self.stop = stop
+        self.die = die
 
     def progress(self, n):
-        write({"id": self.id, "progress": n})
+        if not self.die:
+            write({"id": self.id, "progress": n})
+
+    def linger(self, transaction, begun):
+        """Tells that a transaction is open that is to stay so, and waits until it may end."""
+        if transaction["end"] == "linger":
+            self.progress(begun)
+            self.stop.wait()
 
 
 class Member:
@@ -132,8 +141,8 @@ class Member:
 
 
 class Copy:
-    """What a copy loop is told, and has done: an adapter's loop asks going(), tells how each transaction ends by ends_well(), and
-    then counts it by committed() or aborted()."""
+    """What a copy loop is told, and has done: an adapter's loop asks going(), calls may_die() when the records of a transaction and
+    its offsets are sent, learns how it ends by ends_well(), and then counts it by committed() or aborted()."""
 
     def __init__(self, call):
         self.call, self.args = call, call.args
@@ -144,6 +153,11 @@ class Copy:
 
     def going(self):
         return not self.call.stop.is_set()
+
+    def may_die(self):
+        """Does not return once enough was copied."""
+        if self.call.die and self.result["records"] >= self.args["die"]:
+            self.call.die(self.result)
 
     def ends_well(self):
         """Whether the transaction now under way is to be committed."""

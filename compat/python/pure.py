@@ -211,11 +211,12 @@ def transact(call):
             client.begin_transaction()
             futures = [send(client, call.args["topic"], r) for r in transaction["records"]]
             client.flush()
-            if transaction["end"] == "commit":
-                client.commit_transaction()
-            else:
-                client.abort_transaction()
             answers.append([told(r["partition"], f) for r, f in zip(transaction["records"], futures)])
+            call.linger(transaction, len(answers))
+            if transaction["end"] == "abort":
+                client.abort_transaction()
+            else:
+                client.commit_transaction()
     return answers
 
 
@@ -245,6 +246,9 @@ def copy_batches(task, source, producer, batches):
             producer.send(task.target, partition=r.partition, key=Nothing() if r.key is None else r.key, value=r.value, headers=list(r.headers))
         positions = {p: OffsetAndMetadata(batch[-1].offset + 1, "", -1) for p, batch in batches.items()}
         producer.send_offsets_to_transaction(positions, source.group_metadata())
+        if task.call.die:
+            producer.flush()
+            task.may_die()
         if task.ends_well():
             producer.commit_transaction()
             task.committed(sum(len(batch) for batch in batches.values()))

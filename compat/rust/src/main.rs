@@ -7,6 +7,7 @@ mod admin;
 mod consume;
 mod member;
 mod produce;
+mod transactions;
 
 use base64::{engine::general_purpose::STANDARD, Engine};
 use rdkafka::config::ClientConfig;
@@ -98,6 +99,7 @@ pub fn error_name(code: RDKafkaErrorCode) -> String {
         }
         RDKafkaErrorCode::AutoOffsetReset | RDKafkaErrorCode::OffsetOutOfRange => "OFFSET_OUT_OF_RANGE".into(),
         RDKafkaErrorCode::MessageSizeTooLarge => "MESSAGE_TOO_LARGE".into(),
+        RDKafkaErrorCode::Fenced => "PRODUCER_FENCED".into(),
         RDKafkaErrorCode::InvalidTopic => "INVALID_TOPIC_EXCEPTION".into(),
         // The rest of the names are Kafka's, in another spelling: TopicAlreadyExists.
         code => {
@@ -149,6 +151,9 @@ fn run(call: &Call) -> Answer {
         "stream" => produce::stream(call),
         "consume" => consume::consume(call),
         "member" => member::member(call),
+        "transact" => transactions::transact(call),
+        "copy" if call.number("die") > 0 => member::dying(call),
+        "copy" => transactions::copy(call, None),
         "list_offset" => admin::list_offset(call),
         "create_topic" => admin::create_topic(call),
         "delete_topic" => admin::delete_topic(call),
@@ -163,7 +168,7 @@ fn run(call: &Call) -> Answer {
 }
 
 fn main() {
-    if std::env::args().nth(1).as_deref() == Some("member") {
+    if std::env::args().nth(1).as_deref() == Some("dying") {
         member::die();
     }
     let stops: Arc<Mutex<HashMap<i64, Arc<AtomicBool>>>> = Arc::default();

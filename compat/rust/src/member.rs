@@ -55,13 +55,17 @@ fn seeks(call: &Call) -> Result<HashMap<i32, i64>, Failure> {
 }
 
 pub fn member(call: &Call) -> Answer {
-    if !call.yes("die") {
-        return Ok(json!(read_in_group(call)?));
+    if call.yes("die") {
+        return dying(call);
     }
-    // One that dies is a process of its own, which ends without a word.
+    Ok(json!(read_in_group(call)?))
+}
+
+/// A command in a process of its own, which ends without a word once it has done enough.
+pub fn dying(call: &Call) -> Answer {
     let program = std::env::current_exe().map_err(|e| e.to_string())?;
     let mut child = Command::new(program)
-        .arg("member")
+        .arg("dying")
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .spawn()
@@ -71,21 +75,25 @@ pub fn member(call: &Call) -> Answer {
     drop(stdin);
     let end = child.wait_with_output().map_err(|e| e.to_string())?;
     if end.status.code().is_some() {
-        return Err(format!("the member ended by itself: {}", String::from_utf8_lossy(&end.stdout)).into());
+        return Err(format!("what was to die ended by itself: {}", String::from_utf8_lossy(&end.stdout)).into());
     }
     serde_json::from_slice(&end.stdout).map_err(|e| e.to_string().into())
 }
 
-/// The process of a member that dies: it tells what it has read, and is gone.
+/// The process of a command that dies: it tells what it has done, and is gone.
 pub fn die() -> ! {
     let mut line = String::new();
     std::io::stdin().read_line(&mut line).expect("the command");
     let call = call_of(serde_json::from_str(&line).expect("JSON"));
-    with_consumer(&call, |_, records| {
-        println!("{}", json!(records));
+    let end = |done: &Value| {
+        println!("{done}");
         std::process::abort()
-    })
-    .expect("a member that dies reads first");
+    };
+    if call.text("op") == "copy" {
+        crate::transactions::copy(&call, Some(&end)).expect("a copy loop that dies copies first");
+    } else {
+        with_consumer(&call, |_, records| end(&json!(records))).expect("a member that dies reads first");
+    }
     std::process::exit(1)
 }
 

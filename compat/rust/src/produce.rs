@@ -13,13 +13,13 @@ const LONG: Duration = Duration::from_secs(300);
 
 /// What came back, by the number of the record.
 #[derive(Default)]
-struct Acks {
+pub struct Acks {
     state: Mutex<(Vec<Value>, usize)>, // the acknowledgements, and how many came
     changed: Condvar,
 }
 
-struct Context {
-    acks: Arc<Acks>,
+pub struct Context {
+    pub acks: Arc<Acks>,
 }
 
 impl ClientContext for Context {}
@@ -51,11 +51,15 @@ impl Acks {
     }
 
     /// Waits a little until all but so many of the records have come back, and tells how many have.
-    fn wait(&self, sent: usize, but: usize) -> usize {
+    pub fn wait(&self, sent: usize, but: usize) -> usize {
         let state = self.state.lock().unwrap();
         let enough = |s: &mut (Vec<Value>, usize)| s.1 + but < sent;
         let (state, _) = self.changed.wait_timeout_while(state, Duration::from_millis(200), enough).unwrap();
         state.1
+    }
+
+    pub fn all(&self) -> Vec<Value> {
+        self.state.lock().unwrap().0.clone()
     }
 }
 
@@ -77,7 +81,7 @@ fn connect(call: &Call, acks: &Arc<Acks>) -> Result<ThreadedProducer<Context>, F
 }
 
 /// Hands a record to the producer, which may have to make room first. What it refuses at once is an acknowledgement too.
-fn send(producer: &ThreadedProducer<Context>, acks: &Acks, topic: &str, number: usize, r: &Value) {
+pub fn send(producer: &ThreadedProducer<Context>, acks: &Acks, topic: &str, number: usize, r: &Value) {
     let (key, value) = (decode(&r["key"]), decode(&r["value"]));
     let partition = r["partition"].as_i64().unwrap_or(0) as i32;
     let mut record: BaseRecord<[u8], [u8], usize> = BaseRecord::with_opaque_to(topic, number).partition(partition);
