@@ -296,7 +296,11 @@ func (a *appender) wantsRoll(b record.Batch) (bool, error) {
 }
 
 func (a *appender) tooOld(waitedMs int64) bool {
-	return waitedMs > (a.opts.SegmentAge - a.jitter).Milliseconds()
+	age := a.opts.SegmentAge
+	if a.opts.Compact && a.opts.MaxCompactionLag > 0 {
+		age = min(age, a.opts.MaxCompactionLag) // or what is in it could not be compacted in time (LogConfig.maxSegmentMs)
+	}
+	return waitedMs > (age - a.jitter).Milliseconds()
 }
 
 // enterEpoch puts the batch's leader epoch into the cache and its file before anyone can read the batch.

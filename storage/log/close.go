@@ -103,6 +103,11 @@ func (l *Log) MoveTo(newDir string) error {
 	defer l.flushing.Unlock()
 	old := l.Dir()
 	moving := slices.Clone(l.segments)
+	l.mu.Lock()
+	if l.cleaned != nil {
+		moving = append(moving, l.cleaned)
+	}
+	l.mu.Unlock()
 	for i := range l.doomed {
 		if d := &l.doomed[i]; d.segment != nil {
 			moving = append(moving, d.segment)

@@ -10,7 +10,7 @@
 // Who calls it: storage/replica and controller/quorum on the hot paths; storage/store to open and maintain.
 //
 // Which calls may overlap: the caller serialises Append, TruncateTo, TruncateFullyAndStartAt,
-// AdvanceLogStart, AssignEpoch, Maintain, SetOptions, MarkDeleted and Close (the replica's appendMu). All other
+// AdvanceLogStart, AssignEpoch, Maintain, Replace, SetOptions, MarkDeleted and Close (the replica's appendMu). All other
 // methods may be called at any time from anywhere.
 //
 // Invariants, asserted in production too:

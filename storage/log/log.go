@@ -36,7 +36,8 @@ type Log struct {
 	jitter   time.Duration
 	dirStale atomic.Bool // entries were added to the directory since it was synced
 
-	sawMs atomic.Int64 // the newest time a caller told
+	sawMs  atomic.Int64 // the newest time a caller told
+	spared atomic.Int64 // see TakeCut
 
 	flushing    sync.Mutex // one fsync at a time; taken before mu
 	lastFlushMs atomic.Int64
@@ -54,6 +55,7 @@ type Log struct {
 	epochs        []checkpoint.EpochStart // ascending; replaced, never changed
 	epochsStale   bool                    // the file has more at its beginning
 	snapshots     []protocol.Offset       // of the .snapshot files, ascending
+	cleaned       *segment.Segment        // being made by compaction
 	truncations   uint64
 }
 

@@ -28,6 +28,11 @@ type Options struct {
 	FileDeleteDelay    time.Duration // file.delete.delay.ms
 	FlushMessages      int64         // flush.messages; 0 or less: never by count
 	FlushAge           time.Duration // flush.ms; 0 or less: never by age
+	// Of storage/clean; the log only rolls by MaxCompactionLag.
+	MinCleanableRatio float64       // min.cleanable.dirty.ratio
+	MinCompactionLag  time.Duration // min.compaction.lag.ms
+	MaxCompactionLag  time.Duration // max.compaction.lag.ms; 0 or less: none
+	DeleteRetention   time.Duration // delete.retention.ms
 
 	// What follows is not used by the log itself but kept for whoever appends (storage/replica).
 	LogAppendTime         bool          // message.timestamp.type; the log stamps it
@@ -53,7 +58,7 @@ func DefaultOptions() Options {
 		IndexIntervalBytes: 4096, MaxMessageBytes: 1048588, RetentionBytes: -1, RetentionAge: 7 * 24 * time.Hour,
 		Delete: true, FileDeleteDelay: time.Minute, TimestampBeforeMax: 1<<63 - 1, TimestampAfterMax: time.Hour,
 		ProducerCompression: true, MinInSyncReplicas: 1, ProducerIDExpiration: 24 * time.Hour,
-		VerifyTransactions: true,
+		VerifyTransactions: true, MinCleanableRatio: 0.5, DeleteRetention: 24 * time.Hour,
 	}
 }
 

@@ -36,10 +36,10 @@ func (l *Log) Read(from protocol.Offset, maxBytes int, bound protocol.Offset, at
 
 const readAttempts = 3
 
-// changed tells that segments went away, or were cut, since p was published.
+// changed tells that segments went away, were cut or compacted since p was published. A list of them is never changed.
 func (l *Log) changed(p *published) bool {
 	now := l.shown.Load()
-	return now.truncations != p.truncations || now.LogStartOffset != p.LogStartOffset || now.segments[0] != p.segments[0]
+	return now.truncations != p.truncations || now.LogStartOffset != p.LogStartOffset || &now.segments[0] != &p.segments[0]
 }
 
 func (l *Log) readOnce(p *published, from protocol.Offset, maxBytes int, bound protocol.Offset, atLeastOne bool) (Read, error) {

@@ -69,6 +69,7 @@ func (l *Log) lowerRecoveryPoint(end protocol.Offset) error {
 // are shown the shorter log before anything is cut; who fails on an older view looks again.
 func (l *Log) cutSegments(target int, end protocol.Offset, position int64) error {
 	dropped := l.segments[target+1:]
+	l.noteCut(end)
 	l.mu.Lock()
 	l.segments = slices.Clone(l.segments[:target+1])
 	l.end = end
@@ -133,6 +134,7 @@ func (l *Log) TruncateFullyAndStartAt(offset protocol.Offset) error {
 	if err := l.env.FS.SyncDir(l.dir); err != nil {
 		return l.poison(err)
 	}
+	l.noteCut(offset)
 	l.mu.Lock()
 	l.segments = []*segment.Segment{fresh}
 	l.end, l.logStart, l.durableEnd, l.highWatermark = offset, offset, offset, offset

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path"
+	"strings"
 	"sync"
 	"sync/atomic"
 
@@ -255,6 +256,15 @@ func (f *File) rename(name string) error {
 	}
 	f.moved(name)
 	return nil
+}
+
+// changeSuffix renames the file; one that has the new name already stays.
+func (f *File) changeSuffix(from, to string) error {
+	name, has := strings.CutSuffix(f.Name(), from)
+	if !has {
+		return nil
+	}
+	return f.rename(name + to)
 }
 
 // MoveDir renames a partition's directory while its segments are in use: whoever opens one of their files finds it

@@ -8,10 +8,10 @@ import (
 	"ottla/protocol"
 )
 
-// Bytes of an entry of each index file.
+// Bytes of an entry of the .index and of the .timeindex.
 const (
-	offsetEntryBytes = 8
-	timeEntryBytes   = 12
+	OffsetEntryBytes = 8
+	TimeEntryBytes   = 12
 )
 
 // OffsetEntry says that the batch whose last offset is Offset begins at Position in the .log (OffsetIndex.java:
@@ -60,7 +60,7 @@ func (s *Segment) addOffset(e OffsetEntry) {
 		panic(fmt.Sprintf("segment: index entry (%d, %d) after (%d, %d) in the segment that begins at %d",
 			e.Offset, e.Position, s.lastEntry.Offset, s.lastEntry.Position, s.base))
 	}
-	var entry [offsetEntryBytes]byte
+	var entry [OffsetEntryBytes]byte
 	binary.BigEndian.PutUint32(entry[:], s.relative(e.Offset))
 	binary.BigEndian.PutUint32(entry[4:], uint32(e.Position))
 	s.offsets.append(entry[:])
@@ -76,7 +76,7 @@ func (s *Segment) addTime(e TimeEntry) {
 		panic(fmt.Sprintf("segment: time index entry (%d, %d) after (%d, %d) in the segment that begins at %d",
 			e.TimestampMs, e.Offset, s.lastTime.TimestampMs, s.lastTime.Offset, s.base))
 	}
-	var entry [timeEntryBytes]byte
+	var entry [TimeEntryBytes]byte
 	binary.BigEndian.PutUint64(entry[:], uint64(e.TimestampMs))
 	binary.BigEndian.PutUint32(entry[8:], s.relative(e.Offset))
 	s.times.append(entry[:])
@@ -113,6 +113,6 @@ func (s *Segment) floorTime(timestampMs int64) (TimeEntry, error) {
 
 // indexFull tells that one of the indexes may take no further entry after some more (segment.index.bytes).
 func (s *Segment) indexFull(more int) bool {
-	return s.offsets.len()+more >= s.opts.IndexBytes/offsetEntryBytes ||
-		s.times.len()+more >= s.opts.IndexBytes/timeEntryBytes-1
+	return s.offsets.len()+more >= s.opts.IndexBytes/OffsetEntryBytes ||
+		s.times.len()+more >= s.opts.IndexBytes/TimeEntryBytes-1
 }

@@ -25,8 +25,8 @@ var ErrIndex = errors.New("an index of the segment is damaged")
 
 // Sane looks at the index files of a sealed segment from outside: they are there, and hold whole entries.
 func (s *Segment) Sane(present Present) bool {
-	return present.Index >= 0 && present.TimeIndex >= 0 && present.Index%offsetEntryBytes == 0 &&
-		present.TimeIndex%timeEntryBytes == 0 && (present.Log > 0 || present.Index == 0)
+	return present.Index >= 0 && present.TimeIndex >= 0 && present.Index%OffsetEntryBytes == 0 &&
+		present.TimeIndex%TimeEntryBytes == 0 && (present.Log > 0 || present.Index == 0)
 }
 
 // Verify compares the last entries of a sealed segment's indexes with the .log, and finds the offset after its last
@@ -117,7 +117,7 @@ var Trusting = Doubt{From: NoCheck}
 //
 // Index files that Apache Kafka preallocated, and a kill left with zeros at the end, are understood.
 func (s *Segment) Resume(present Present, doubt Doubt, visit func(Batch) error) (Walked, error) {
-	if present.Index < 0 || present.TimeIndex < 0 || present.Index%offsetEntryBytes != 0 || present.TimeIndex%timeEntryBytes != 0 {
+	if present.Index < 0 || present.TimeIndex < 0 || present.Index%OffsetEntryBytes != 0 || present.TimeIndex%TimeEntryBytes != 0 {
 		return Walked{}, fmt.Errorf("%w: a file is missing or has a broken entry at its end", ErrIndex)
 	}
 	_, last, err := s.offsets.last(func(e []byte) bool { return s.decodeOffset(e).Position > 0 })

@@ -85,8 +85,8 @@ func attach(cache *FileCache, dir string, base protocol.Offset, opts Options) *S
 	file := func(suffix string) *File { return cache.newFile(path.Join(dir, FileName(base, suffix))) }
 	s := &Segment{
 		cache: cache, base: base, opts: opts, log: file(LogSuffix), txn: file(TxnIndexSuffix),
-		offsets:  entries{file: file(IndexSuffix), size: offsetEntryBytes},
-		times:    entries{file: file(TimeIndexSuffix), size: timeEntryBytes},
+		offsets:  entries{file: file(IndexSuffix), size: OffsetEntryBytes},
+		times:    entries{file: file(TimeIndexSuffix), size: TimeEntryBytes},
 		lastTime: TimeEntry{-1, base}, lastTxn: protocol.NoOffset,
 	}
 	return s
@@ -95,9 +95,13 @@ func attach(cache *FileCache, dir string, base protocol.Offset, opts Options) *S
 // Create makes an empty segment with an empty file of each kind but the .txnindex. Left-over files of its name are
 // overwritten. The caller syncs the directory.
 func Create(cache *FileCache, dir string, base protocol.Offset, opts Options, nowMs int64) (*Segment, error) {
-	s := attach(cache, dir, base, opts)
+	return attach(cache, dir, base, opts).create(nowMs)
+}
+
+// create makes the files empty.
+func (s *Segment) create(nowMs int64) (*Segment, error) {
 	s.createdMs, s.modifiedMs = nowMs, nowMs
-	s.largest.Store(&TimeEntry{-1, base})
+	s.largest.Store(&TimeEntry{-1, s.base})
 	if err := s.txn.cache.fs.Remove(s.txn.Name()); err != nil && !isMissing(err) {
 		return nil, fmt.Errorf("cannot remove a left-over file: %w", err)
 	}
@@ -123,8 +127,8 @@ func Open(cache *FileCache, dir string, base protocol.Offset, opts Options, pres
 	s := attach(cache, dir, base, opts)
 	s.createdMs, s.modifiedMs = present.ModifiedMs, present.ModifiedMs
 	s.size.Store(present.Log)
-	s.offsets.setStored(int(max(present.Index, 0) / offsetEntryBytes))
-	s.times.setStored(int(max(present.TimeIndex, 0) / timeEntryBytes))
+	s.offsets.setStored(int(max(present.Index, 0) / OffsetEntryBytes))
+	s.times.setStored(int(max(present.TimeIndex, 0) / TimeEntryBytes))
 	s.txnCount.Store(max(present.TxnIndex, 0) / txnEntryBytes)
 	s.txnStale.Store(present.TxnIndex >= 0) // who wrote it may not have synced it
 	return s

@@ -75,6 +75,10 @@ func LogOptions(topic *config.TopicConfig, node *config.BrokerConfig) log.Option
 		FileDeleteDelay:    milliseconds(topic.Long("file.delete.delay.ms")),
 		FlushMessages:      unlessMax(topic.Long("flush.messages")),
 		FlushAge:           milliseconds(unlessMax(topic.Long("flush.ms"))),
+		MinCleanableRatio:  topic.Double("min.cleanable.dirty.ratio"),
+		MinCompactionLag:   milliseconds(topic.Long("min.compaction.lag.ms")),
+		MaxCompactionLag:   milliseconds(unlessMax(topic.Long("max.compaction.lag.ms"))),
+		DeleteRetention:    milliseconds(topic.Long("delete.retention.ms")),
 
 		LogAppendTime:         topic.String("message.timestamp.type") == "LogAppendTime",
 		TimestampBeforeMax:    milliseconds(topic.Long("message.timestamp.before.max.ms")),
