@@ -43,9 +43,10 @@ type line struct {
 
 // figure is one measured value of a round.
 type figure struct {
-	name   string // with its unit
-	value  float64
-	higher bool // more is better
+	name    string // with its unit
+	value   float64
+	higher  bool // more is better
+	neutral bool // neither is better: it says what the load was
 }
 
 type figures []figure
@@ -58,10 +59,12 @@ type server struct {
 	count int // topics made, for their names
 }
 
-// properties are laid over the harness's for both servers alike: data that a round leaves behind goes soon, sessions of groups
-// may be short.
+// properties are laid over the harness's for both servers alike. Data that a round leaves behind goes soon, and its memory with
+// it: where that of a virtual machine is taken from the host when first touched, a page cache that only grows makes the kernel's
+// part of a write four times as dear, for whichever server comes by. Sessions of groups may be short.
 var properties = map[string]string{
-	"file.delete.delay.ms":                         "100",
+	"log.segment.delete.delay.ms":                  "100",
+	"log.initial.task.delay.ms":                    "100", // before that nothing is deleted
 	"log.retention.check.interval.ms":              "600000",
 	"group.min.session.timeout.ms":                 "500",
 	"group.consumer.min.session.timeout.ms":        "500",

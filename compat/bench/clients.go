@@ -64,6 +64,12 @@ func clientFigures(records int, seconds float64, used usage) figures {
 	}
 }
 
+// produced ends the round of a client that wrote a topic.
+func (s *server) produced(ctx context.Context, topic string, got figures) (figures, error) {
+	batch, err := s.batchFigure(topic)
+	return append(got, batch), errors.Join(err, s.ref.DeleteTopic(ctx, topic))
+}
+
 // kcatPasses is how often kcat reads the topic in one round: once is over too soon to be measured.
 const kcatPasses = 5
 
@@ -100,8 +106,8 @@ func (j javaProducer) round(ctx context.Context, s *server) (figures, error) {
 	if err != nil {
 		return nil, err
 	}
-	got := clientFigures(j.records, float64(j.records)/perSecond, used)
-	return append(got, figure{name: "p99 ms", value: out99}), s.ref.DeleteTopic(ctx, topic)
+	got, err := s.produced(ctx, topic, clientFigures(j.records, float64(j.records)/perSecond, used))
+	return append(got, figure{name: "p99 ms", value: out99}), err
 }
 
 func kgoProduce(ctx context.Context, s *server, records int) (figures, error) {
@@ -130,7 +136,7 @@ func kgoProduce(ctx context.Context, s *server, records int) (figures, error) {
 	if err != nil {
 		return nil, err
 	}
-	return clientFigures(records, used.wall.Seconds(), used), s.ref.DeleteTopic(ctx, topic)
+	return s.produced(ctx, topic, clientFigures(records, used.wall.Seconds(), used))
 }
 
 // clientTopics are topics that are read again and again, and the file that kcat sends.
@@ -171,7 +177,7 @@ func (c *clientTopics) kcatProduce(ctx context.Context, s *server) (figures, err
 	if err != nil {
 		return nil, err
 	}
-	return clientFigures(c.records, used.wall.Seconds(), used), s.ref.DeleteTopic(ctx, topic)
+	return s.produced(ctx, topic, clientFigures(c.records, used.wall.Seconds(), used))
 }
 
 // fill writes the topic that is read.

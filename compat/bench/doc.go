@@ -6,7 +6,8 @@
 // are thrown away by the kernel. Real clients stand beside it (clients.go). A rate is held without coordinated omission: a
 // latency counts from the moment at which the record was to be sent, whatever came between (rate.go).
 //
-// The broker's processor time is read from /proc, its peak of memory too, reset before each round.
+// The broker's processor time is read from /proc, its peak of memory too, reset before each round. How large the batches were that
+// a client gathered is read from the segments (stored.go).
 //
 // It is not a test: nothing fails because it is slow. A wrong answer of a server does fail it.
 //

@@ -61,6 +61,9 @@ func verdict(ours, theirs figure) (ratio float64, word string) {
 		return 0, "level"
 	}
 	ratio = ours.value / theirs.value
+	if ours.neutral {
+		return ratio, ""
+	}
 	better := 1 / ratio
 	if ours.higher {
 		better = ratio
