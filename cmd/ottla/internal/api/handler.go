@@ -158,9 +158,15 @@ func (c *call) endpoint(image *metadata.Image, id protocol.NodeID) *wire.NodeEnd
 	if b == nil || b.Fenced {
 		return nil
 	}
+	return c.address(b)
+}
+
+// address is where a broker listens for those who came in on this request's
+// listener; nil if it has no such listener.
+func (c *call) address(b *metadata.Broker) *wire.NodeEndpoint {
 	at := b.Endpoint(c.listener())
 	if at == nil {
 		return nil
 	}
-	return &wire.NodeEndpoint{ID: id, Host: at.Host, Port: int32(at.Port), Rack: b.Rack}
+	return &wire.NodeEndpoint{ID: b.ID, Host: at.Host, Port: int32(at.Port), Rack: b.Rack}
 }

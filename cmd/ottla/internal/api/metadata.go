@@ -5,6 +5,7 @@ import (
 
 	"ottla/controller/metadata"
 	"ottla/protocol"
+	"ottla/protocol/wire"
 )
 
 // describeMetadata tells clients which brokers there are and where the partitions
@@ -67,13 +68,22 @@ func askedTopics(req *kmsg.MetadataRequest) (names []string, ids []protocol.Topi
 }
 
 // liveBrokers gives the brokers that are not fenced and have the request's
-// listener, by id.
+// listener, by id. Where there is none it gives this one, which is alive enough to
+// answer: the only broker of a cluster is fenced for its last moments when it
+// stops, and after a pause. Apache Kafka then lists nobody, and librdkafka (2.11
+// and later), told of no broker, forgets those it knows and stays away for good.
 func (c *call) liveBrokers(image *metadata.Image) []kmsg.MetadataResponseBroker {
 	var brokers []kmsg.MetadataResponseBroker
-	for b := range image.Brokers() {
-		if at := c.endpoint(image, b.ID); at != nil {
+	add := func(at *wire.NodeEndpoint) {
+		if at != nil {
 			brokers = append(brokers, kmsg.MetadataResponseBroker{NodeID: int32(at.ID), Host: at.Host, Port: at.Port, Rack: at.Rack})
 		}
+	}
+	for b := range image.Brokers() {
+		add(c.endpoint(image, b.ID))
+	}
+	if own := image.Broker(c.ID); len(brokers) == 0 && own != nil {
+		add(c.address(own))
 	}
 	return brokers
 }

@@ -305,6 +305,22 @@ func TestMetadataBrokers(t *testing.T) {
 	}
 }
 
+// Where no broker lives, the one that answers lists itself: not the others, and
+// not as the controller.
+func TestMetadataLastBroker(t *testing.T) {
+	f := newTestCluster(t, nil)
+	f.register(registration(1))
+	epoch := f.register(registration(2))
+	resp := ask[*kmsg.MetadataResponse](f, metadataRequest(12))
+	if len(resp.Brokers) != 1 || resp.Brokers[0].NodeID != 1 || resp.Brokers[0].Host != "host1" || resp.Brokers[0].Port != 9092 || resp.ControllerID != -1 {
+		t.Errorf("without a live broker: %+v", resp)
+	}
+	f.beat(2, epoch)
+	if resp := ask[*kmsg.MetadataResponse](f, metadataRequest(12)); len(resp.Brokers) != 1 || resp.Brokers[0].NodeID != 2 || resp.ControllerID != 2 {
+		t.Errorf("with another that lives: %+v", resp)
+	}
+}
+
 func assigned(name string, replicas ...int32) kmsg.CreateTopicsRequestTopic {
 	topic := newTopic(name, -1, -1)
 	topic.ReplicaAssignment = []kmsg.CreateTopicsRequestTopicReplicaAssignment{{Partition: 0, Replicas: replicas}}
