@@ -1,5 +1,5 @@
 // Command ottla is an Apache Kafka broker and controller: ottla serve runs it,
-// ottla format, ottla dump and ottla adopt work on its directories without it.
+// ottla format, dump, adopt and check work on its directories without it.
 //
 // This package is the command line and nothing else: it reads settings
 // (settings.go), and hands over to cmd/ottla/internal/node and
@@ -63,7 +63,7 @@ func rootCommand() *cobra.Command {
 	}
 	root.CompletionOptions.HiddenDefaultCmd = true
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
-	root.AddCommand(serveCommand(), formatCommand(), dumpCommand(), adoptCommand(), versionCommand())
+	root.AddCommand(serveCommand(), formatCommand(), dumpCommand(), adoptCommand(), checkCommand(), versionCommand())
 	return root
 }
 

@@ -56,6 +56,7 @@ var arrows = map[string][]string{
 	"cmd/ottla/internal/quota":   {"below"},
 	"cmd/ottla/internal/broker":  {"below"},
 	"cmd/ottla/internal/offline": {"below"},
+	"cmd/ottla/internal/check":   {"below"},
 	"cmd/ottla/internal/api": {
 		"below", "cmd/ottla/internal/session", "cmd/ottla/internal/quota", "cmd/ottla/internal/broker", "cmd/ottla/internal/offline",
 	},
@@ -63,7 +64,7 @@ var arrows = map[string][]string{
 	"cmd/ottla/internal/node":    {"cmd/ottla/internal/metrics"},
 	"cmd/ottla/internal/sim":     {"cmd/ottla/internal/node", "compat/history"},
 	"cmd/ottla/internal/lint":    {},
-	"cmd/ottla":                  {"cmd/ottla/internal/node"},
+	"cmd/ottla":                  {"cmd/ottla/internal/node", "cmd/ottla/internal/check"},
 
 	"compat/history": {}, // a checker, pure, which the simulator uses too
 }

@@ -1,0 +1,274 @@
+package check
+
+import (
+	"bytes"
+	"errors"
+	"io"
+
+	"ottla/protocol"
+	"ottla/protocol/compress"
+	"ottla/protocol/record"
+	"ottla/storage/segment"
+)
+
+// knownAttributes are the bits of a batch's attributes that have a meaning.
+const knownAttributes = 0x7f
+
+// segmentCheck is the check of one segment.
+type segmentCheck struct {
+	*logCheck
+	segmentFiles
+	file    string // the .log
+	indexes indexCheck
+	aborted []segment.AbortedTxn
+	exact   bool // aborted is all of them
+	gaps    int
+	firstAt protocol.Offset // where the first gap is
+}
+
+// checkSegment walks one segment and compares its indexes.
+func (l *logCheck) checkSegment(i int) {
+	s := &segmentCheck{logCheck: l, segmentFiles: l.segments[i], exact: l.producers.known}
+	s.file = l.segmentFile(s.base, segment.LogSuffix)
+	l.report.Checked.Files++
+	last := i == len(l.segments)-1
+	settled := l.d.clean || !last && l.sure(l.segments[i+1].base-1)
+	s.indexes.open(s, last, settled)
+	reader, err := openBatches(l.fsys, s.file)
+	if err != nil {
+		l.cannotRead(l.d, s.file, err)
+		l.broken, l.lost = true, true
+		l.producers.forget()
+		return
+	}
+	defer reader.close()
+	whole := s.walk(reader, last)
+	l.report.Checked.Bytes += reader.position
+	s.indexes.close(whole)
+	if whole {
+		s.checkTxnIndex(settled)
+	}
+	if s.gaps > 0 {
+		l.note(OffsetGap, s.file, -1, l.name, "before %s offsets are missing, first at %d, as after compaction", count(int64(s.gaps), "batch"), s.firstAt)
+	}
+}
+
+// walk visits the batches, and tells whether all of the file was one.
+func (s *segmentCheck) walk(reader *batchReader, last bool) bool {
+	told := reader.position
+	for {
+		f, err := reader.next()
+		var stop *misplaced
+		switch {
+		case errors.Is(err, io.EOF):
+			return true
+		case errors.As(err, &stop):
+			s.misplaced(reader, stop, last)
+			return false
+		case err != nil:
+			s.cannotRead(s.d, s.file, err)
+			s.broken, s.lost = true, true
+			s.producers.forget()
+			return false
+		}
+		s.report.Checked.Batches++
+		if !s.checkBatch(f) {
+			return false
+		}
+		if reader.position-told > progressBytes {
+			told = reader.position
+			s.progress(s.file)
+		}
+	}
+}
+
+const progressBytes = 256 << 20
+
+// misplaced judges a place where no batch stands: a torn tail is what was never made durable.
+func (s *segmentCheck) misplaced(reader *batchReader, stop *misplaced, last bool) {
+	at := reader.position
+	torn := !s.sure(s.next)
+	if s.strict {
+		// The metadata log is made durable batch by batch: only the last one can be torn.
+		torn = torn && last && !reader.validBatchBehind()
+	}
+	if torn {
+		s.note(TornTail, s.file, at, s.name, "%s; a start cuts the log off here, at offset %d (%d bytes)", stop.reason, s.next, reader.size-at)
+		s.cut = true
+		return
+	}
+	s.fault(BatchFrame, s.file, at, s.name, "%s; what follows, up to byte %d, cannot be read", stop.reason, reader.size)
+	s.broken, s.lost = true, true
+	s.producers.forget()
+}
+
+// checkBatch checks one batch; false ends the walk: a start cuts the log off before it.
+func (s *segmentCheck) checkBatch(f found) bool {
+	b := f.batch
+	switch {
+	case f.crc != b.CRC() && !s.sure(s.next) && !s.strict:
+		s.note(TornTail, s.file, f.position, s.name, "the checksum of the batch at offset %d is %08x, not %08x; a start cuts the log off here",
+			b.BaseOffset(), f.crc, b.CRC())
+		s.cut = true
+		return false
+	case f.crc != b.CRC():
+		s.reject(f, BatchCRC, "the checksum of the batch at offset %d is %08x, not %08x", b.BaseOffset(), f.crc, b.CRC())
+	case !s.checkOffsets(f) || !s.checkHeader(f):
+	default:
+		s.checkEpoch(s.file, f)
+		s.accept(f)
+		return true
+	}
+	s.indexes.skip(f)
+	return true
+}
+
+// reject reports a batch, of which nothing is believed then.
+func (s *segmentCheck) reject(f found, name Fault, format string, args ...any) {
+	s.fault(name, s.file, f.position, s.name, format, args...)
+	s.lost, s.exact = true, false
+	s.producers.forget()
+	if s.consume != nil {
+		s.broken = true
+	}
+}
+
+// checkOffsets holds the batch's offsets, which the checksum does not cover, against what came before.
+func (s *segmentCheck) checkOffsets(f found) bool {
+	b := f.batch
+	base, delta := b.BaseOffset(), b.LastOffsetDelta()
+	last := base + protocol.Offset(delta)
+	switch {
+	case base < s.base || delta < 0 || last < base || last-s.base > 1<<31-1:
+		s.reject(f, BatchOffset, "the batch has the offsets %d to %d, in the segment that begins at %d", base, last, s.base)
+		return false
+	case base < s.next && !s.lost, s.strict && base != s.next && !s.lost:
+		s.reject(f, BatchOffset, "the batch begins at offset %d, but %d is next", base, s.next)
+		return false
+	case base > s.next && !s.lost:
+		if s.gaps++; s.gaps == 1 {
+			s.firstAt = s.next
+		}
+		s.sparse = true
+	}
+	if int64(b.Count()) < int64(delta)+1 {
+		s.sparse = true
+	}
+	return true
+}
+
+// checkHeader looks for what no server writes.
+func (s *segmentCheck) checkHeader(f found) bool {
+	b := f.batch
+	id, transactional := b.ProducerID(), b.IsTransactional()
+	why := ""
+	switch {
+	case b.Attributes()&^knownAttributes != 0:
+		why = "its attributes have bits without a meaning"
+	case !b.Codec().Known():
+		why = "its codec does not exist"
+	case b.Count() < 0 || int64(b.Count()) > int64(b.LastOffsetDelta())+1:
+		why = "it claims more records than it has offsets"
+	case b.Count() == 0 && f.size > record.HeaderSize:
+		why = "it claims no record, and has some"
+	case transactional && id < 0:
+		why = "it is part of a transaction and has no producer"
+	case id >= 0 && b.ProducerEpoch() < 0:
+		why = "it has a producer without an epoch"
+	case id >= 0 && b.BaseSequence() < 0 && !transactional:
+		why = "it has a producer without a sequence number"
+	case b.IsLogAppendTime() && b.MaxTimestamp() < 0:
+		why = "its append time is before 1970"
+	default:
+		return true
+	}
+	s.reject(f, BatchHeader, "the batch at offset %d: %s (attributes %#x, %d records, last offset delta %d, producer %d, epoch %d, sequence %d)",
+		b.BaseOffset(), why, uint16(b.Attributes()), b.Count(), b.LastOffsetDelta(), id, b.ProducerEpoch(), b.BaseSequence())
+	return false
+}
+
+// accept takes a batch whose header is in order: its records, and what it does to indexes and producers.
+func (s *segmentCheck) accept(f found) {
+	b := f.batch
+	if s.consume != nil && f.whole {
+		b = bytes.Clone(b)
+	}
+	s.passSnapshots(b.BaseOffset())
+	s.indexes.batch(f)
+	if !f.whole {
+		s.note(NotRead, s.file, f.position, s.name, "the records of the batch at offset %d were not read: it has %d bytes", b.BaseOffset(), f.size)
+	} else if records, ok := s.checkRecords(f, b); ok && s.consume != nil {
+		s.consume(b, records)
+	} else if !ok && s.consume != nil {
+		s.broken = true
+	}
+	s.applyProducer(f, b)
+	s.next, s.lost = b.NextOffset(), false
+}
+
+// checkRecords reads the records of a batch, and gives them if somebody wants them.
+func (s *segmentCheck) checkRecords(f found, b record.Batch) (records []record.Record, ok bool) {
+	largest, before := record.NoTimestamp, int32(-1)
+	for r, err := range record.Records(b, s.pool, s.options.MaxDecompressed) {
+		switch {
+		case errors.Is(err, compress.ErrTooLarge):
+			s.note(NotRead, s.file, f.position, s.name, "the records of the batch at offset %d were not read: they expand to more than %d bytes", b.BaseOffset(), s.options.MaxDecompressed)
+			return nil, false
+		case err != nil:
+			s.fault(BatchRecords, s.file, f.position, s.name, "the batch at offset %d: %v", b.BaseOffset(), err)
+			return nil, false
+		case r.OffsetDelta <= before || r.OffsetDelta > b.LastOffsetDelta():
+			s.fault(BatchRecords, s.file, f.position, s.name, "the batch at offset %d: a record has the offset delta %d after %d, of %d", b.BaseOffset(), r.OffsetDelta, before, b.LastOffsetDelta())
+			return nil, false
+		}
+		s.report.Checked.Records++
+		before, largest = r.OffsetDelta, max(largest, r.Timestamp)
+		if b.IsControl() {
+			s.checkControl(f, b, r)
+		}
+		if s.consume != nil {
+			records = append(records, r)
+		}
+	}
+	if b.Count() > 0 && !b.IsLogAppendTime() && largest != b.MaxTimestamp() {
+		s.fault(BatchTimestamp, s.file, f.position, s.name, "the batch at offset %d: the header's largest timestamp is %d, that of its records %d", b.BaseOffset(), b.MaxTimestamp(), largest)
+	}
+	return records, true
+}
+
+// checkControl reads a control record: the end of a transaction in a partition, Raft's in the metadata log.
+func (s *segmentCheck) checkControl(f found, b record.Batch, r record.Record) {
+	kind, err := record.ParseControlKey(r.Key)
+	if err == nil {
+		switch {
+		case kind.IsMarker() && !s.strict:
+			_, err = record.ParseEndTxnMarker(r.Key, r.Value)
+		case s.strict && !kind.IsMarker():
+			err = parseQuorumControl(kind, r.Value)
+		default:
+			err = errors.New("its type, " + kind.String() + ", does not belong here")
+		}
+	}
+	if err != nil {
+		s.fault(BatchControl, s.file, f.position, s.name, "the control record at offset %d: %v", r.Offset, err)
+	}
+}
+
+// parseQuorumControl reads the control records of KRaft.
+func parseQuorumControl(kind record.ControlType, value []byte) (err error) {
+	switch kind {
+	case record.ControlLeaderChange:
+		_, err = record.ParseLeaderChange(value)
+	case record.ControlSnapshotHeader:
+		_, err = record.ParseSnapshotHeader(value)
+	case record.ControlSnapshotFooter:
+		_, err = record.ParseSnapshotFooter(value)
+	case record.ControlKRaftVersion:
+		_, err = record.ParseKRaftVersion(value)
+	case record.ControlKRaftVoters:
+		_, err = record.ParseVoters(value)
+	default:
+		err = errors.New("its type is not known")
+	}
+	return err
+}
