@@ -22,6 +22,14 @@ var ownRows = []Row{
 		Doc: "How much memory the requests of other nodes may hold at once, apart from those of clients.",
 	},
 	{
+		Name: "ottla.disk.free.bytes", Type: Long, Default: "-1", Allowed: between(-1, math.MaxInt64), Mode: ClusterWide, Support: Acted,
+		Doc: "How many bytes must be free on the file system of a log directory for clients to write to it; with fewer they get KAFKA_STORAGE_ERROR, which they retry, until a quarter more is free, while reads, deletions and the commits of groups and transactions go on. -1: a twentieth of the file system, at most 1 GiB. 0: they write until it is full.",
+	},
+	{
+		Name: "ottla.disk.reserve.bytes", Type: Long, Default: "-1", Allowed: between(-1, math.MaxInt64), Mode: ClusterWide, Support: Acted,
+		Doc: "How many of these bytes not even groups and transactions may use, so that what is left is for the metadata log and the checkpoints; at most ottla.disk.free.bytes. -1: a quarter of that, at most 64 MiB. 0: they write until it is full.",
+	},
+	{
 		Name: "ottla.open.files.max", Type: Int, Default: "1024", Allowed: atLeast(16), Support: Acted,
 		Doc: "How many files of logs are kept open at once.",
 	},

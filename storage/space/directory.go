@@ -192,5 +192,8 @@ func (d *Directory) wake() {
 	}
 }
 
+// Calm is told when a look has found nothing: the next is as due as ever.
+func (d *Directory) Calm() { d.hurried.Store(false) }
+
 // Hurried tells that a look is wanted soon.
 func (d *Directory) Hurried() bool { return d.hurried.Load() }

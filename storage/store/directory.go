@@ -13,6 +13,7 @@ import (
 	"ottla/storage/log"
 	"ottla/storage/logdir"
 	"ottla/storage/segment"
+	"ottla/storage/space"
 	"ottla/storage/vfs"
 )
 
@@ -121,8 +122,16 @@ func (o Options) paths() ([]string, error) {
 func (o Options) env(d *directory) log.Env {
 	return log.Env{
 		FS: o.FS, Files: o.Files, Pool: o.Pool, Logger: o.Logger, Random: o.Random,
-		MaxDecompressed: o.MaxDecompressed, LowerRecoveryPoint: d.checkpoints.Lower,
+		MaxDecompressed: o.MaxDecompressed, LowerRecoveryPoint: d.checkpoints.Lower, Space: o.space(d),
 	}
+}
+
+// space is what is left in a directory; nil if nobody looks.
+func (o Options) space(d *directory) *space.Directory {
+	if o.Space == nil {
+		return nil
+	}
+	return o.Space(d.Path)
 }
 
 // bootID is the present boot, or "" if it cannot be known.

@@ -11,6 +11,7 @@ import (
 	"ottla/protocol"
 	"ottla/storage/log"
 	"ottla/storage/logdir"
+	"ottla/storage/space"
 )
 
 // A future log is the copy of a partition in another directory, in <topic>-<partition>.<32 hex digits>-future, which
@@ -99,6 +100,9 @@ func (s *Store) CreateFuture(tp protocol.TopicPartition, dir protocol.DirectoryI
 		return fmt.Errorf("%s is, or will be, in %s", tp, d.Path)
 	case s.offline(d) != nil:
 		return s.offline(d)
+	}
+	if full := s.o.space(d).Refusal(space.Client); full != nil {
+		return fmt.Errorf("%s cannot move there: %w", tp, full)
 	}
 	l, err := s.createIn(d, s.futureName(tp), tp, e.log.TopicID())
 	if err != nil {

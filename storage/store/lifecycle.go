@@ -80,8 +80,8 @@ func (s *Store) release(tp protocol.TopicPartition) {
 	delete(s.busy, tp)
 }
 
-// choose gives the directory of an id, or the working one with the fewest partitions, the first of equals. What is
-// being created counts already, so that side by side they spread as one after another.
+// choose gives the directory of an id, or the working one with the fewest partitions, the first of equals, among those
+// that have room if any has. What is being created counts already, so that side by side they spread as one after another.
 func (s *Store) choose(tp protocol.TopicPartition, id protocol.DirectoryID) (chosen *directory, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -105,7 +105,7 @@ func (s *Store) choose(tp protocol.TopicPartition, id protocol.DirectoryID) (cho
 		switch {
 		case !id.IsZero() && d.ID == id:
 			return d, d.Offline
-		case id.IsZero() && d.Offline == nil && (best == nil || counts[d] < counts[best]):
+		case id.IsZero() && d.Offline == nil && (best == nil || s.preferable(d, best, counts)):
 			best = d
 		}
 	}
@@ -116,6 +116,12 @@ func (s *Store) choose(tp protocol.TopicPartition, id protocol.DirectoryID) (cho
 		return nil, fmt.Errorf("no log directory has the id %s", id)
 	}
 	return best, nil
+}
+
+// preferable tells whether a directory is better for a new partition than another one.
+func (s *Store) preferable(d, than *directory, counts map[*directory]int) bool {
+	full, other := s.o.space(d).State(), s.o.space(than).State()
+	return full < other || full == other && counts[d] < counts[than]
 }
 
 func (s *Store) createIn(d *directory, name string, tp protocol.TopicPartition, topicID protocol.TopicID) (*log.Log, error) {

@@ -8,6 +8,7 @@ import (
 	"ottla/protocol/compress"
 	"ottla/storage/log"
 	"ottla/storage/segment"
+	"ottla/storage/space"
 	"ottla/storage/vfs"
 )
 
@@ -29,6 +30,10 @@ type Options struct {
 	Random   func() uint64
 	// MaxDecompressed bounds what one batch may expand to, in bytes; see log.Env.
 	MaxDecompressed int
+
+	// Space gives what is left in a directory, which its logs ask before they append, and by which the directory of a new
+	// partition is chosen. It may give nil. nil: nobody is refused.
+	Space func(dir string) *space.Directory
 
 	// Workers runs a task on another goroutine, or inline if nil. Tasks flush, remove and recover.
 	Workers func(task func())

@@ -246,9 +246,10 @@ func (p *producing) partitionResponse(slot *produceSlot, leaders *leaders) kmsg.
 		})
 	}
 	// The only failures with a sentence of their own, as in Apache Kafka: refused records, what is no batch at all, and transactions
-	// that are not under way.
+	// that are not under way. Besides, of a disk that is full or failed the producer's log may as well say so.
 	var malformed *record.Error
-	if len(result.RecordErrors) > 0 || slot.unverified || errors.As(slot.malformed, &malformed) && malformed.NoBatch {
+	if len(result.RecordErrors) > 0 || slot.unverified || errors.As(slot.malformed, &malformed) && malformed.NoBatch ||
+		part.ErrorCode == int16(protocol.KafkaStorageError) {
 		part.ErrorMessage = protocol.MessageOf(result.Err)
 	}
 	if p.version >= leadersInProduceFrom && result.Err != nil && protocol.CodeOf(result.Err) == protocol.NotLeaderOrFollower {

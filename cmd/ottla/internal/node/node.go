@@ -68,6 +68,7 @@ type Node struct {
 	pool     *compress.Pool
 	prepared *store.Prepared
 	wakes    wakes
+	spaces   *spaces
 
 	machine  *cluster.Controller
 	quorum   *quorum.Quorum
@@ -97,6 +98,7 @@ type Node struct {
 func New(now time.Time, options Options) (*Node, error) {
 	n := &Node{options: options, config: options.Config, pool: compress.NewPool()}
 	n.wakes = newWakes()
+	n.spaces = newSpaces(n)
 	if options.SideBySide == nil {
 		n.options.SideBySide = oneByOne
 	}
@@ -142,6 +144,7 @@ func (n *Node) Start(now time.Time) error {
 	if err := n.prepared.Begin(); err != nil {
 		return errors.Join(err, n.prepared.Close())
 	}
+	n.spaces.first()
 	if err := n.quorum.Start(now); err != nil {
 		return errors.Join(err, n.quorum.Close(now), n.prepared.Close())
 	}
@@ -215,6 +218,7 @@ func (n *Node) followSettings() *config.BrokerConfig {
 	if err != nil {
 		n.options.Logger.Warn("the run-time settings of this broker do not go together and are not applied", "error", err)
 	}
+	n.spaces.set(effective)
 	if n.options.Settings != nil {
 		n.options.Settings(effective)
 	}

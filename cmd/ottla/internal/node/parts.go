@@ -11,6 +11,7 @@ const (
 	partGroups
 	partTransactions
 	partMarkers
+	partSpace
 	partCount
 )
 
@@ -34,6 +35,7 @@ func (n *Node) Parts() []Part {
 		{"groups", n.groups.Tick, func(time.Time) time.Time { return n.groups.NextDeadline() }, n.wakes[partGroups]},
 		{"transactions", n.transactions.shards.Tick, func(time.Time) time.Time { return n.transactions.shards.NextDeadline() }, n.wakes[partTransactions]},
 		{"markers", n.tickMarkers, n.markersDeadline, n.wakes[partMarkers]},
+		{"space", n.spaces.tick, n.spaces.deadline, n.wakes[partSpace]},
 	}
 }
 

@@ -37,6 +37,7 @@ func (n *Node) storeOptions() store.Options {
 			}
 		},
 		Wake:                   n.wakes.of(partStore),
+		Space:                  n.spaces.of,
 		RetentionCheckInterval: millis(n.config.Long("log.retention.check.interval.ms")),
 		CheckpointInterval:     millis(n.config.Long("log.flush.offset.checkpoint.interval.ms")),
 		FlushCheckInterval:     flushCheck,
