@@ -132,6 +132,9 @@ func (h *host) look() {
 	for _, p := range h.pumps {
 		p.look()
 	}
+	if err := h.s.noSpace.check(h); err != nil {
+		h.s.violate("%v", err)
+	}
 	kept := h.conns[:0]
 	for _, c := range h.conns {
 		if !c.hungUp {
@@ -333,6 +336,12 @@ func (h *host) operation(op vfs.Operation) error {
 			h.dying = true
 			panic(power{})
 		}
+	}
+	if err := h.s.noSpace.strike(h, op); err != nil {
+		h.sawFault = true
+		h.s.counts.DiskFaults++
+		h.s.tracef("%s: %s finds no room", h.name, op)
+		return err
 	}
 	for _, f := range h.faults {
 		if err := f.strike(h, op); err != nil {

@@ -14,6 +14,8 @@ import (
 // Options say what to run.
 type Options struct {
 	Seed uint64
+	// NoSpace, if not nil, is the only fault.
+	NoSpace *NoSpace
 	// Trace gets one line an event; nil: only the hash is kept.
 	Trace io.Writer
 }
@@ -26,6 +28,8 @@ type Result struct {
 	Events  int           // that were run
 	Virtual time.Duration // that passed
 	Counts  Counts
+	// NeedingRoom is how many operations might have found none; only counted with NoSpace.
+	NeedingRoom int
 }
 
 // Counts say what happened, so that a run that does nothing is noticed.
@@ -82,6 +86,7 @@ type Simulation struct {
 	admin    *admin
 	model    model
 	history  txHistory
+	noSpace  noSpace
 	logger   *slog.Logger
 	phase    phase
 	finished bool // the ending has seen everything
@@ -117,7 +122,7 @@ var poison = sync.OnceFunc(func() { wire.PoisonFrames(true) })
 // Run runs a seed to its end or to the first broken invariant.
 func Run(o Options) (result Result) {
 	poison()
-	s := &Simulation{seed: o.Seed, random: newRandom(o.Seed)}
+	s := &Simulation{seed: o.Seed, random: newRandom(o.Seed), noSpace: noSpace{NoSpace: o.NoSpace}}
 	s.now = startOfTime.Add(s.random.between(0, time.Hour))
 	s.trace = trace{start: s.now, hash: fnvOffset, writer: o.Trace}
 	s.logger = slog.New(slog.DiscardHandler)
@@ -131,6 +136,7 @@ func Run(o Options) (result Result) {
 		}
 		result = Result{
 			Seed: o.Seed, Failure: s.failure, Hash: s.trace.hash, Events: s.count, Virtual: s.now.Sub(start), Counts: s.counts,
+			NeedingRoom: s.noSpace.seen,
 		}
 	}()
 	s.set()
@@ -148,6 +154,7 @@ func Run(o Options) (result Result) {
 // set puts the stage up.
 func (s *Simulation) set() {
 	s.plan = newPlan(s.random.fork())
+	s.noSpace.alone(&s.plan)
 	s.tracef("plan: %s", s.plan.String())
 	s.model.init(s)
 	h := newHost(s, 0)
