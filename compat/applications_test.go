@@ -23,7 +23,7 @@ const applicationLimit = 5 * time.Minute
 
 // appT is one cell of the applications' table.
 type appT struct {
-	*testing.T
+	*cell
 	ctx  context.Context
 	node *harness.Node
 	ref  *franz.Client
@@ -89,18 +89,9 @@ func checkApplicationsRecorded(t *testing.T) {
 }
 
 func runApplication(t *testing.T, node *harness.Node, apps *driver.Process, c appCase, results *suite.Results) {
-	ran := false
-	passed := t.Run(strings.ReplaceAll(c.name, " ", "-"), func(t *testing.T) {
-		ran = true
-		defer explain(t, node)
-		ctx, cancel := context.WithTimeout(context.Background(), applicationLimit)
-		defer cancel()
-		c.run(&appT{T: t, ctx: ctx, node: node, ref: franz.New(node.Addr()), apps: apps})
+	runCell(t, node, results, strings.ReplaceAll(c.name, " ", "-"), c.name, "result", func(t *cell) {
+		c.run(&appT{cell: t, ctx: limited(t.T, applicationLimit), node: node, ref: franz.New(node.Addr()), apps: apps})
 	})
-	if ran {
-		results.Add(c.name, "result", !passed)
-		harness.Progress("%s: %v", c.name, passed)
-	}
 }
 
 func startApplications(t *testing.T) *driver.Process {

@@ -3,6 +3,7 @@
 package compat
 
 import (
+	"fmt"
 	"testing"
 
 	"ottla/compat/driver"
@@ -39,15 +40,38 @@ func TestClients(t *testing.T) {
 	for _, r := range restarts {
 		t.Run(r.Name, func(t *testing.T) {
 			harness.Progress("%s", r.Name)
-			r.Run(scenario.Restarting{
-				T: t, Ctx: cellContext(t), Node: again, Clients: clients(again.Addr()), Ref: franz.New(again.Addr()),
-				Result: func(client string, failed bool) { results.Add(r.Name, client, failed) },
-			})
-			explain(t, again)
+			runRestart(t, again, r, clients(again.Addr()), results)
 		})
+		select {
+		case <-again.Process().Done():
+			t.Fatalf("the node is down after %s; the rows behind it do not run", r.Name)
+		default:
+		}
 	}
 	stopCleanly(t, again)
 	finish(t, results)
+}
+
+// runRestart runs a row in which the node restarts. What is wrong with one client is told by its cell, what ends the row by the row.
+func runRestart(t *testing.T, node *harness.Node, r scenario.Restart, clients []suite.Client, results *suite.Results) {
+	row, judged := &cell{T: t}, false
+	defer ended.begin("clients: " + r.Name)()
+	defer func() {
+		if t.Failed() && !judged {
+			ended.add("clients: "+r.Name, row.why+"\n"+node.LogTail(5))
+		}
+		tellLog(t, node)
+	}()
+	r.Run(scenario.Restarting{
+		TB: row, Ctx: limited(t, scenario.RestartLimit), Node: node, Clients: clients, Ref: franz.New(node.Addr()),
+		Result: func(client string, err error) {
+			judged = true
+			results.Add(r.Name, client, err != nil)
+			if err != nil {
+				ended.add(fmt.Sprintf("clients: %s with %s", r.Name, client), err.Error())
+			}
+		},
+	})
 }
 
 // openClients starts what the clients need and returns them, for one node, in the order of the columns.
@@ -67,7 +91,7 @@ func startDrivers(t *testing.T) func(addr string) []suite.Client {
 		t.Cleanup(func() { _ = p.Close() })
 		return p
 	}
-	dir := t.TempDir()
+	dir := workDir(t)
 	java, confluent := started(driver.StartJava(dir)), started(driver.StartPython(dir))
 	others := map[string]*driver.Process{
 		scenario.Sarama: started(driver.StartBuilt("sarama", dir)), scenario.KafkaGo: started(driver.StartBuilt("kafkago", dir)),
@@ -93,21 +117,9 @@ func runClient(t *testing.T, node *harness.Node, client suite.Client, list []sce
 		if !scenario.Partakes(client.Name(), s.Name) {
 			continue
 		}
-		ran := false // and not left out by the pattern of -run
-		passed := t.Run(s.Name, func(t *testing.T) {
-			ran = true
-			defer explain(t, node)
-			s.Run(&scenario.T{TB: t, Ctx: cellContext(t), Client: client, Ref: franz.New(node.Addr()), Node: node, Name: s.Name})
+		runCell(t, node, results, s.Name, s.Name, client.Name(), func(c *cell) {
+			s.Run(&scenario.T{TB: c, Ctx: cellContext(c.T), Client: client, Ref: franz.New(node.Addr()), Node: node, Name: s.Name})
 		})
-		if !ran {
-			continue
-		}
-		results.Add(s.Name, client.Name(), !passed)
-		word := suite.Pass
-		if !passed {
-			word = suite.Fail
-		}
-		harness.Progress("%s  %s with %s", word, s.Name, client.Name())
 	}
 }
 

@@ -137,6 +137,7 @@ func (s clientSuite) run(t *testing.T, node *harness.Node, listed []suites.Excep
 		if said[name] != nil {
 			words = lastLines(said[name].String(), 30)
 		}
+		ended.add("suites: "+s.name+": "+name, result+"\n"+words)
 		t.Errorf("%s\n%s", wrong, words)
 	}
 	for _, e := range listed {

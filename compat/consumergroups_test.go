@@ -44,29 +44,30 @@ func TestConsumers(t *testing.T) {
 		}
 	})
 	for _, row := range scenario.ConsumerRestarts {
-		ran := false
-		passed := t.Run(row, func(t *testing.T) {
-			ran = true
-			defer explain(t, node)
-			restartUnderConsumers(t, node, clients, row)
+		t.Run(row, func(t *testing.T) {
+			restartUnderConsumers(t, node, clients, results, row)
 		})
-		for _, client := range clients {
-			if ran {
-				results.Add(row, client.Name(), !passed)
-			}
-		}
 	}
 	stopCleanly(t, node)
 	finish(t, results)
 }
 
-// restartUnderConsumers restarts the node under members of all clients.
-func restartUnderConsumers(t *testing.T, node *harness.Node, clients []suite.Client, row string) {
-	ctx := cellContext(t)
-	var members []*scenario.ConsumersOverRestart
+// restartUnderConsumers restarts the node under members of all clients. Each client has a cell before the restart and one after it, so that
+// one that hangs fails alone.
+func restartUnderConsumers(t *testing.T, node *harness.Node, clients []suite.Client, results *suite.Results, row string) {
+	before := suite.NewResults(results.Part, results.Server, results.Command)
+	members := map[suite.Client]*scenario.ConsumersOverRestart{}
+	whole := limited(t, scenario.RestartLimit)
 	for _, client := range clients {
-		cell := &scenario.T{TB: t, Ctx: ctx, Client: client, Ref: franz.New(node.Addr()), Node: node, Name: row}
-		members = append(members, scenario.ConsumersBeforeRestart(cell))
+		passed, _ := runCell(t, node, before, "before-"+client.Name(), row, client.Name(), func(c *cell) {
+			members[client] = scenario.ConsumersBeforeRestart(whole, &scenario.T{
+				TB: c, Ctx: cellContext(c.T), Client: client, Ref: franz.New(node.Addr()), Node: node, Name: row,
+			})
+		})
+		if !passed {
+			results.Add(row, client.Name(), true)
+			delete(members, client)
+		}
 	}
 	var err error
 	if row == "consumer-sigkill" {
@@ -77,29 +78,26 @@ func restartUnderConsumers(t *testing.T, node *harness.Node, clients []suite.Cli
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := node.Start(ctx); err != nil {
+	if _, err := node.Start(whole); err != nil {
 		t.Fatal(err)
 	}
-	for _, m := range members {
-		m.After()
-		harness.Progress("%s with %s: passed: %v", row, m.Client.Name(), !t.Failed())
+	for _, client := range clients {
+		if members[client] != nil {
+			runCell(t, node, results, "after-"+client.Name(), row, client.Name(), func(c *cell) {
+				members[client].After(&scenario.T{
+					TB: c, Ctx: limited(c.T, scenario.StepLimit), Client: client, Ref: franz.New(node.Addr()), Node: node, Name: row,
+				})
+			})
+		}
 	}
 }
 
 func runConsumers(t *testing.T, node *harness.Node, client suite.Client, list []scenario.Scenario, results *suite.Results) {
 	for _, s := range list {
-		if !scenario.PartakesInConsumerGroups(client.Name(), s.Name) {
-			continue
-		}
-		ran := false
-		passed := t.Run(s.Name, func(t *testing.T) {
-			ran = true
-			defer explain(t, node)
-			s.Run(&scenario.T{TB: t, Ctx: cellContext(t), Client: client, Ref: franz.New(node.Addr()), Node: node, Name: s.Name})
-		})
-		if ran {
-			results.Add(s.Name, client.Name(), !passed)
-			harness.Progress("%s with %s: passed: %v", s.Name, client.Name(), passed)
+		if scenario.PartakesInConsumerGroups(client.Name(), s.Name) {
+			runCell(t, node, results, s.Name, s.Name, client.Name(), func(c *cell) {
+				s.Run(&scenario.T{TB: c, Ctx: cellContext(c.T), Client: client, Ref: franz.New(node.Addr()), Node: node, Name: s.Name})
+			})
 		}
 	}
 }

@@ -90,9 +90,9 @@ func runEos(t *testing.T, kinds []string, duration, every time.Duration) *eosRun
 		"transaction.state.log.num.partitions":                        "4",
 	})
 	defer explain(t, node)
-	ctx, cancel := context.WithTimeout(context.Background(), duration+10*time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), duration+20*time.Minute)
 	defer cancel()
-	r := &eosRun{appT: &appT{T: t, ctx: ctx, node: node, ref: franz.New(node.Addr())}, every: every}
+	r := &eosRun{appT: &appT{cell: &cell{T: t}, ctx: ctx, node: node, ref: franz.New(node.Addr())}, every: every}
 	stop := make(chan struct{})
 	for _, kind := range kinds {
 		l := &eosLoad{run: r, kind: kind}
@@ -132,11 +132,9 @@ func (l *eosLoad) output() string { return "eos-" + l.kind + "-out" }
 func (r *eosRun) strike(duration time.Duration) {
 	r.Helper()
 	end := time.Now().Add(duration)
-	rounds := time.NewTicker(r.every / 2)
-	defer rounds.Stop()
 	for n := 0; time.Now().Before(end); n++ {
 		select {
-		case <-rounds.C:
+		case <-time.After(r.every / 2): // of work: a busy machine takes long to start what was killed
 		case <-r.ctx.Done():
 			r.Fatal(r.ctx.Err())
 		}
@@ -173,7 +171,11 @@ func (l *eosLoad) feed(stop <-chan struct{}) {
 		case <-rounds.C:
 		}
 		var records []*kgo.Record
-		for range map[string]int{"streams": 5}[l.kind] + 5 {
+		each := 5
+		if l.kind == "streams" { // each line is three words, and each word a record of four topics
+			each = 1
+		}
+		for range each {
 			for p := range int32(textPartitions) {
 				records = append(records, l.record(p))
 			}
@@ -261,7 +263,7 @@ func (i *eosInstance) end() {
 func (i *eosInstance) copy() error {
 	l := i.load
 	_, err := driver.NewClient(i.process, l.kind, l.run.node.Addr()).CopyInTransactions(l.run.ctx, suite.CopyOptions{
-		Group: "eos-" + l.kind, From: l.input(), To: l.output(), TransactionalID: fmt.Sprintf("eos-%s-%d", l.kind, i.number),
+		Group: "eos-" + l.kind, From: l.input(), To: l.output(), TransactionalID: i.name(),
 		SessionMs: 4000, TimeoutMs: 10_000, AbortEvery: 20,
 	}, i.stop)
 	return err
@@ -269,7 +271,7 @@ func (i *eosInstance) copy() error {
 
 // stream runs an instance of Kafka Streams.
 func (i *eosInstance) stream() error {
-	l, name := i.load, fmt.Sprintf("eos-streams-%d", i.number)
+	l, name := i.load, i.name()
 	var now instance
 	err := i.process.Run(l.run.ctx, "streams_start", map[string]any{
 		"bootstrap": l.run.node.Addr(), "application": "eos-streams", "topology": "words", "input": l.input(), "output": l.output(),
@@ -304,7 +306,7 @@ func (l *eosLoad) judge() {
 	r.Helper()
 	out := r.tail(l.output(), true)
 	if l.kind == "streams" {
-		r.becomes(out, func(output []suite.Record) error { return checkEosWords(output, l.fed) })
+		l.comes(out, func(output []suite.Record) error { return checkEosWords(output, l.fed) })
 		return
 	}
 	input, err := r.appT.tail(l.input(), false).read(r.ctx)
@@ -312,8 +314,38 @@ func (l *eosLoad) judge() {
 	if len(input) != l.fed {
 		r.Errorf("the input of %s holds %d records, %d were written", l.kind, len(input), l.fed)
 	}
-	r.becomes(out, func(output []suite.Record) error { return sameByPartition(output, input) })
+	l.comes(out, func(output []suite.Record) error { return sameByPartition(output, input) })
 }
+
+// comes waits until the output passes a check, as long as there comes more of it.
+func (l *eosLoad) comes(out *tail, check func([]suite.Record) error) {
+	r := l.run
+	r.Helper()
+	looks := time.NewTicker(time.Second)
+	defer looks.Stop()
+	var wrong error
+	for before, since := -1, time.Now(); time.Since(since) < patience; {
+		output, err := out.read(r.ctx)
+		r.must(err, "read "+out.topic)
+		if wrong = check(output); wrong == nil {
+			return
+		}
+		if len(output) > before {
+			before, since = len(output), time.Now()
+		}
+		<-looks.C
+	}
+	for _, i := range l.instances {
+		var told any
+		if l.kind == "streams" {
+			_ = i.process.Run(r.ctx, "streams_state", map[string]any{"name": i.name()}, &told)
+		}
+		r.Logf("instance %d of %s: %v", i.number, l.kind, told)
+	}
+	r.Fatalf("nothing more comes from %s: %v", l.kind, wrong)
+}
+
+func (i *eosInstance) name() string { return fmt.Sprintf("eos-%s-%d", i.load.kind, i.number) }
 
 // sameByPartition compares the values of two topics, partition by partition, in order.
 func sameByPartition(got, want []suite.Record) error {

@@ -212,7 +212,8 @@ install_rust() {
     tail -20 "$cache/cargo.log" >&2
     die "cargo could not build compat/rust"
   }
-  cp "$cache/rust/debug/rdkafka-driver" "$cache/drivers/rdkafka"
+  cp "$cache/rust/debug/rdkafka-driver" "$cache/drivers/rdkafka.new"
+  mv "$cache/drivers/rdkafka.new" "$cache/drivers/rdkafka" # one that runs cannot be written over
   echo "$sum" >"$cache/rdkafka.stamp"
 }
 

@@ -8,14 +8,10 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"ottla/compat/harness"
 	"ottla/compat/suite"
 )
-
-// cellLimit ends a cell that hangs. No cell comes near it.
-const cellLimit = 3 * time.Minute
 
 // target is the kind of server under test; a bad setting fails the test.
 func target(t *testing.T) harness.Kind {
@@ -72,18 +68,19 @@ func startNodeIn(t *testing.T, o harness.Options) *harness.Node {
 	return node
 }
 
-// explain prints the server's last log lines under a failed test.
+// explain prints the server's last log lines under a failed test, and has the test named in the last lines of the run.
 func explain(t *testing.T, node *harness.Node) {
 	if t.Failed() {
-		t.Logf("last log lines of %s (%s):\n%s", filepath.Base(node.LogPath()), node.Kind(), node.LogTail(15))
+		ended.add(t.Name(), "see above")
+		tellLog(t, node)
 	}
 }
 
-// cellContext is the context of one cell.
-func cellContext(t *testing.T) context.Context {
-	ctx, cancel := context.WithTimeout(context.Background(), cellLimit)
-	t.Cleanup(cancel)
-	return ctx
+// tellLog prints the server's last log lines under a failed test.
+func tellLog(t *testing.T, node *harness.Node) {
+	if t.Failed() {
+		t.Logf("last log lines of %s (%s):\n%s", filepath.Base(node.LogPath()), node.Kind(), node.LogTail(15))
+	}
 }
 
 // finish writes the results of a part and prints the table, with the control column beside it when there is one. OTTLA_COMPAT_ONLY

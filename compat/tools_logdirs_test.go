@@ -33,7 +33,7 @@ func TestLogDirs(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = java.Close() })
-	tools := &toolT{T: t, ctx: cellContext(t), java: java, node: node, ref: franz.New(node.Addr()), dir: t.TempDir()}
+	tools := &toolT{cell: &cell{T: t}, ctx: cellContext(t), java: java, node: node, ref: franz.New(node.Addr()), dir: t.TempDir()}
 
 	tools.create("quiet", 2, map[string]string{"segment.bytes": "1048576"})
 	var quiet []suite.Record

@@ -18,7 +18,7 @@ import (
 
 // toolT is one cell of the tools' table: a command-line tool doing something.
 type toolT struct {
-	*testing.T
+	*cell
 	ctx  context.Context
 	java *driver.Process
 	node *harness.Node
@@ -44,16 +44,9 @@ func TestTools(t *testing.T) {
 	for _, c := range toolCases() {
 		name := c.tool + " " + c.what
 		results.AddRows(name)
-		ran := false
-		passed := t.Run(strings.ReplaceAll(name, " ", "-"), func(t *testing.T) {
-			ran = true
-			defer explain(t, node)
-			c.run(&toolT{T: t, ctx: cellContext(t), java: java, node: node, ref: franz.New(node.Addr()), dir: t.TempDir()})
+		runCell(t, node, results, strings.ReplaceAll(name, " ", "-"), name, "result", func(t *cell) {
+			c.run(&toolT{cell: t, ctx: cellContext(t.T), java: java, node: node, ref: franz.New(node.Addr()), dir: t.TempDir()})
 		})
-		if ran {
-			results.Add(name, "result", !passed)
-			harness.Progress("%s: %v", name, passed)
-		}
 	}
 	stopCleanly(t, node)
 	finish(t, results)

@@ -3,7 +3,9 @@ package driver
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 
+	"ottla/compat/harness"
 	"ottla/compat/suite"
 )
 
@@ -22,6 +24,13 @@ func (c *Client) Name() string { return c.name }
 
 // Close does nothing: the process belongs to whoever started it.
 func (c *Client) Close() error { return nil }
+
+// Explain tells the program's connections to the server, and what it said last.
+func (c *Client) Explain() string {
+	pid := c.process.cmd.Process.Pid
+	return fmt.Sprintf("the %s driver (pid %d) has %s\nit said last:\n%s",
+		c.process.name, pid, harness.Connections(pid, c.addr), harness.Tail(c.process.logPath, 8))
+}
 
 // args are the fields of an options struct and more, with the address.
 func (c *Client) args(options any, more ...any) map[string]any {

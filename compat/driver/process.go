@@ -12,6 +12,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"sync"
+	"time"
 
 	"ottla/compat/harness"
 	"ottla/compat/suite"
@@ -126,9 +127,17 @@ func (p *Process) read(stdout io.Reader) {
 	p.waiting = nil
 }
 
-// Close ends the program.
+// closeLimit is how long a program may take to end; one with a client that hangs never does.
+const closeLimit = 30 * time.Second
+
+// Close ends the program, by SIGKILL if it does not end by itself.
 func (p *Process) Close() error {
 	err := p.stdin.Close()
+	late := time.AfterFunc(closeLimit, func() {
+		harness.Progress("the %s driver (pid %d) does not end; killing it", p.name, p.cmd.Process.Pid)
+		_ = p.cmd.Process.Kill()
+	})
+	defer late.Stop()
 	_ = p.cmd.Wait() // its exit code says nothing
 	return err
 }
@@ -185,7 +194,8 @@ func (p *Process) call(ctx context.Context, op string, args map[string]any, resu
 			if _, err := fmt.Fprintf(p.stdin, `{"op":"stop","target":%d}`+"\n", id); err != nil {
 				return err
 			}
-		case <-ctx.Done():
+		case <-ctx.Done(): // it hangs; if it comes to itself again, it is to end
+			_, _ = fmt.Fprintf(p.stdin, `{"op":"stop","target":%d}`+"\n", id)
 			return fmt.Errorf("%s of the %s driver: %w\n%s", op, p.name, ctx.Err(), harness.Tail(p.logPath, 20))
 		}
 	}

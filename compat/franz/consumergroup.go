@@ -24,7 +24,8 @@ type ConsumerGroup struct {
 // ConsumerMember is one member of it.
 type ConsumerMember struct {
 	InstanceID string
-	Classic    bool // it speaks the classic protocol
+	Epoch      int32 // of one of the protocol consumer
+	Classic    bool  // it speaks the classic protocol
 	Partitions map[string][]int32
 }
 
@@ -44,7 +45,7 @@ func (c *Client) ConsumerGroup(ctx context.Context, group string) (described Con
 		}
 		described = ConsumerGroup{State: g.State, Consumer: true, Epoch: g.Epoch, Assignor: g.AssignorName, Members: map[string]ConsumerMember{}}
 		for _, m := range g.Members {
-			one := ConsumerMember{Classic: m.MemberType == 0, Partitions: map[string][]int32{}}
+			one := ConsumerMember{Epoch: m.MemberEpoch, Classic: m.MemberType == 0, Partitions: map[string][]int32{}}
 			if m.InstanceID != nil {
 				one.InstanceID = *m.InstanceID
 			}

@@ -9,5 +9,5 @@
 // Invariants: every cell has topics of its own, so cells may run at the same time; nothing sleeps and nothing asserts a
 // duration, a cell that hangs is ended by its context.
 //
-// Start reading at list.go.
+// Start reading at list.go; course.go takes the clients that share a restart through it, told.go says what is known of one that hangs.
 package scenario

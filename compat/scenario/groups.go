@@ -2,7 +2,6 @@ package scenario
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -10,7 +9,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"ottla/compat/franz"
 	"ottla/compat/suite"
 )
 
@@ -28,16 +26,25 @@ func groups() []Scenario {
 
 // member is a member of a group under way.
 type member struct {
-	read atomic.Int64
-	stop chan struct{}
-	done chan error
-	all  []suite.Record
+	client       suite.GroupMember
+	group, topic string
+
+	read   atomic.Int64
+	last   atomic.Int64 // when it has last read, ms since the epoch; 0: never
+	stop   chan struct{}
+	cancel context.CancelFunc // ends it like a test that is over
+	done   chan error
+	all    []suite.Record // once it is done
 }
 
 func startMember(ctx context.Context, c suite.GroupMember, o suite.MemberOptions) *member {
-	m := &member{stop: make(chan struct{}), done: make(chan error, 1)}
+	m := &member{client: c, group: o.Group, topic: o.Topic, stop: make(chan struct{}), done: make(chan error, 1)}
+	ctx, m.cancel = context.WithCancel(ctx)
 	o.SessionMs = sessionMs
-	o.OnRecord = func(n int) { m.read.Store(int64(n)) }
+	o.OnRecord = func(n int) {
+		m.read.Store(int64(n))
+		m.last.Store(time.Now().UnixMilli())
+	}
 	go func() {
 		var err error
 		m.all, err = c.ReadInGroup(ctx, o, m.stop)
@@ -137,7 +144,7 @@ func (t *T) assigned(group, topic string, members, partitions int) {
 func (t *T) reach(want int, members ...*member) {
 	t.Helper()
 	read := 0
-	t.Must(waitFor(t.Ctx, func() (bool, error) {
+	err := waitFor(t.Ctx, func() (bool, error) {
 		read = 0
 		for _, m := range members {
 			read += int(m.read.Load())
@@ -146,7 +153,14 @@ func (t *T) reach(want int, members ...*member) {
 			}
 		}
 		return read >= want, nil
-	}), fmt.Sprintf("reading %d records (%d were read)", want, read))
+	})
+	if err != nil {
+		known := ""
+		for _, m := range members {
+			known += "\n" + m.told(t.Ref)
+		}
+		t.Fatalf("%d of %d records were read: %v%s", read, want, err, known)
+	}
 }
 
 // alive gives an error if a member has ended.
@@ -282,28 +296,6 @@ func groupReplay(t *T) {
 func (t *T) commitAs(group, topic string, offsets map[int32]int64) {
 	t.Helper()
 	t.Must(suite.Eventually(t.Ctx, func() error { return t.Ref.Commit(t.Ctx, group, topic, offsets) }), "set offsets of group "+group)
-}
-
-// groupFlow is a member that reads along while the node restarts.
-type groupFlow struct {
-	*member
-	topic string
-	last  int64 // the latest offset that was seen committed
-	moved error // it was seen to move back
-}
-
-// watch looks at what is committed: it must never move back.
-func (f *groupFlow) watch(ctx context.Context, ref *franz.Client) error {
-	committed, err := ref.Committed(ctx, f.topic, f.topic)
-	if err != nil || f.moved != nil {
-		return errors.Join(err, f.moved)
-	}
-	at, known := committed[0]
-	if !known && f.last > 0 || known && at < f.last {
-		f.moved = fmt.Errorf("what was committed moved back: offset %d, and then %d (%v)", f.last, at, known)
-	}
-	f.last = max(f.last, at)
-	return f.moved
 }
 
 // judge checks what a member has read over a restart: from each rewind on every record in order, none left out, and no rewind

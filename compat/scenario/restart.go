@@ -4,8 +4,9 @@ import (
 	"context"
 	"fmt"
 	"strconv"
-	"sync"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"ottla/compat/franz"
 	"ottla/compat/harness"
@@ -22,12 +23,12 @@ type Restart struct {
 
 // Restarting is what a Restart runs on.
 type Restarting struct {
-	*testing.T
+	testing.TB
 	Ctx     context.Context
 	Node    *harness.Node
 	Clients []suite.Client
 	Ref     *franz.Client
-	Result  func(client string, failed bool)
+	Result  func(client string, err error) // of each client
 }
 
 // Restarts are the rows with a restart in the middle of producing and consuming.
@@ -55,18 +56,38 @@ const (
 
 // flow is one client under way: an endless producer, and a consumer that reads along until a last record.
 type flow struct {
+	on     Restarting
 	client suite.Client
 	topic  string
 	last   string
 
-	acked    chan int
-	read     chan int
+	acked    count
+	read     count
 	stop     chan struct{}
+	cancel   context.CancelFunc
 	produced chan error
 	consumed chan error
-	acks     []suite.Ack
-	records  []suite.Record
+	acks     []suite.Ack    // once it has produced
+	records  []suite.Record // once it has consumed
 }
+
+// count is how far something has come, and when.
+type count struct{ n, at atomic.Int64 }
+
+func (c *count) reached(n int) {
+	c.n.Store(int64(n))
+	c.at.Store(time.Now().UnixMilli())
+}
+
+func (c *count) ago() string {
+	if at := c.at.Load(); at != 0 {
+		return fmt.Sprintf("%.1f s ago", time.Since(time.UnixMilli(at)).Seconds())
+	}
+	return "never"
+}
+
+func (f *flow) name() string { return f.client.Name() }
+func (f *flow) drop()        { f.cancel() }
 
 // streams starts the flows of all clients, restarts the node in the middle of them, and judges each.
 func (r Restart) streams(on Restarting) {
@@ -76,130 +97,86 @@ func (r Restart) streams(on Restarting) {
 			flows = append(flows, startFlow(on, r.Name, c))
 		}
 	}
-	failed := make([]error, len(flows))
-	each := func(what string, step func(*flow) error) {
-		var group sync.WaitGroup
-		for i, f := range flows {
-			group.Go(func() {
-				if failed[i] == nil {
-					if err := step(f); err != nil {
-						failed[i] = fmt.Errorf("%s: %w", what, err)
-					}
-				}
-			})
-		}
-		group.Wait()
-	}
-	each("before the restart", func(f *flow) error { return f.reach(on.Ctx, before, before/2) })
-	if err := r.end(on.Node); err != nil {
-		on.Fatal(err)
-	}
-	if _, err := on.Node.Start(on.Ctx); err != nil {
-		on.Fatal(err)
-	}
-	each("after the restart", func(f *flow) error { return f.more(on.Ctx, after) })
-	each("at the end", func(f *flow) error { return f.finish(on) })
-	each("afterwards", func(f *flow) error { return f.judge(on, r.Name) })
-	for i, f := range flows {
-		if failed[i] != nil {
-			on.Errorf("%s with %s: %v", r.Name, f.client.Name(), failed[i])
-		}
-		on.Result(f.client.Name(), failed[i] != nil)
-		harness.Progress("%s with %s: %d records acknowledged, %d read along; error: %v", r.Name, f.client.Name(), len(f.acks), len(f.records), failed[i])
-	}
+	all := newCourse(on, flows)
+	all.each("before the restart", func(ctx context.Context, f *flow) error { return f.reach(ctx, before, before/2) })
+	r.restart(on, func() {})
+	all.each("after the restart", func(ctx context.Context, f *flow) error { return f.more(ctx, after) })
+	all.each("at the end", func(ctx context.Context, f *flow) error { return f.finish(ctx) })
+	all.each("afterwards", func(ctx context.Context, f *flow) error { return f.judge(ctx, r.Name) })
+	all.results(r.Name, func(f *flow) string {
+		return fmt.Sprintf("%d records acknowledged, %d read along", f.acked.n.Load(), f.read.n.Load())
+	})
 }
 
 func startFlow(on Restarting, name string, c suite.Client) *flow {
 	f := &flow{
-		client: c, topic: name + "-" + c.Name(), last: "the last record",
-		acked: make(chan int, 1), read: make(chan int, 1), stop: make(chan struct{}),
-		produced: make(chan error, 1), consumed: make(chan error, 1),
+		on: on, client: c, topic: name + "-" + c.Name(), last: "the last record",
+		stop: make(chan struct{}), produced: make(chan error, 1), consumed: make(chan error, 1),
 	}
 	if err := createAndWait(on.Ctx, on.Ref, f.topic, 1, nil); err != nil {
 		on.Fatal(err)
 	}
+	var ctx context.Context
+	ctx, f.cancel = context.WithCancel(on.Ctx)
 	go func() {
 		var err error
-		f.acks, err = c.(suite.Streamer).Stream(on.Ctx, suite.StreamOptions{
+		f.acks, err = c.(suite.Streamer).Stream(ctx, suite.StreamOptions{
 			ProduceOptions: suite.ProduceOptions{Topic: f.topic, Acks: "all", Idempotent: true, LingerMs: 1},
-			Window:         50,
-			OnAck:          func(n int) { latest(f.acked, n) },
+			Window:         50, OnAck: f.acked.reached,
 		}, f.stop)
 		f.produced <- err
 	}()
 	go func() {
 		var err error
-		f.records, err = c.Consume(on.Ctx, suite.ConsumeOptions{
-			Topic: f.topic, From: map[int32]int64{0: 0}, UntilValue: f.last, Reset: "earliest",
-			OnRecord: func(n int) { latest(f.read, n) },
+		f.records, err = c.Consume(ctx, suite.ConsumeOptions{
+			Topic: f.topic, From: map[int32]int64{0: 0}, UntilValue: f.last, Reset: "earliest", OnRecord: f.read.reached,
 		})
 		f.consumed <- err
 	}()
 	return f
 }
 
-// latest puts n into a channel of one place, over what nobody took.
-func latest(c chan int, n int) {
-	select {
-	case <-c:
-	default:
-	}
-	select {
-	case c <- n:
-	default:
-	}
-}
-
-// wait waits until the channel's number is high enough.
-func (f *flow) wait(ctx context.Context, c chan int, enough int, what string) (int, error) {
-	for n := 0; ; {
-		if n >= enough {
-			return n, nil
-		}
+// wait waits until a count is high enough; neither the producer nor the consumer may end meanwhile.
+func (f *flow) wait(ctx context.Context, c *count, enough int64, what string) error {
+	err := waitFor(ctx, func() (bool, error) {
 		select {
-		case n = <-c:
 		case err := <-f.produced:
-			return n, fmt.Errorf("the producer ended: %w", err)
+			return false, fmt.Errorf("the producer ended: %w", err)
 		case err := <-f.consumed:
-			return n, fmt.Errorf("the consumer ended: %w", err)
-		case <-ctx.Done():
-			return n, fmt.Errorf("only %d records %s: %w", n, what, ctx.Err())
+			return false, fmt.Errorf("the consumer ended: %w", err)
+		default:
+			return c.n.Load() >= enough, nil
 		}
+	})
+	if err != nil {
+		return fmt.Errorf("%d of %d records %s: %w", c.n.Load(), enough, what, err)
 	}
+	return nil
 }
 
-func (f *flow) reach(ctx context.Context, acked, read int) error {
-	if _, err := f.wait(ctx, f.acked, acked, "acknowledged"); err != nil {
+func (f *flow) reach(ctx context.Context, acked, read int64) error {
+	if err := f.wait(ctx, &f.acked, acked, "acknowledged"); err != nil {
 		return err
 	}
-	_, err := f.wait(ctx, f.read, read, "read")
-	return err
+	return f.wait(ctx, &f.read, read, "read")
 }
 
 // more waits for further acknowledgements beyond those that came up to now.
-func (f *flow) more(ctx context.Context, n int) error {
-	now, err := f.wait(ctx, f.acked, 1, "acknowledged")
-	if err != nil {
-		return err
-	}
-	_, err = f.wait(ctx, f.acked, now+n, "acknowledged")
-	return err
+func (f *flow) more(ctx context.Context, n int64) error {
+	return f.wait(ctx, &f.acked, f.acked.n.Load()+n, "acknowledged")
 }
 
 // finish stops the producer, writes the last record by the reference, and waits for the consumer to find it.
-func (f *flow) finish(on Restarting) error {
+func (f *flow) finish(ctx context.Context) error {
 	close(f.stop)
-	if err := <-f.produced; err != nil {
-		return fmt.Errorf("the producer: %w", err)
+	if err := within(ctx, "the producer", f.produced); err != nil {
+		return err
 	}
-	_, err := on.Ref.Produce(on.Ctx, suite.ProduceOptions{Topic: f.topic}, []suite.Record{{Value: []byte(f.last)}})
+	_, err := f.on.Ref.Produce(ctx, suite.ProduceOptions{Topic: f.topic}, []suite.Record{{Value: []byte(f.last)}})
 	if err != nil {
 		return fmt.Errorf("the last record: %w", err)
 	}
-	if err := <-f.consumed; err != nil {
-		return fmt.Errorf("the consumer, after %d records: %w", len(f.records), err)
-	}
-	return nil
+	return within(ctx, fmt.Sprintf("the consumer, after %d records", f.read.n.Load()), f.consumed)
 }
 
 // refused tells of records that the client was refused, if any were.
@@ -220,8 +197,8 @@ func (f *flow) refused() string {
 
 // judge reads the log by the reference: record i holds the number i, so none is lost, doubled or out of order; every
 // acknowledgement names its offset; and the consumer read the same.
-func (f *flow) judge(on Restarting, row string) error {
-	log, err := on.Ref.Consume(on.Ctx, suite.ConsumeOptions{Topic: f.topic, From: map[int32]int64{0: 0}})
+func (f *flow) judge(ctx context.Context, row string) error {
+	log, err := f.on.Ref.Consume(ctx, suite.ConsumeOptions{Topic: f.topic, From: map[int32]int64{0: 0}})
 	if err != nil {
 		return err
 	}

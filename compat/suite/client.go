@@ -172,6 +172,11 @@ type RecordDeleter interface {
 	DeleteRecords(ctx context.Context, topic string, partition int32, before int64) (int64, error)
 }
 
+// Explainer is a client that can tell what it said last and which connections it has, for whoever wonders why it hangs.
+type Explainer interface {
+	Explain() string
+}
+
 // KafkaError is an error that a server or a client's own check gave, under Kafka's name.
 type KafkaError struct {
 	Name    string
