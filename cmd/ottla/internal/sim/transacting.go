@@ -12,9 +12,14 @@ import (
 	"ottla/protocol/record"
 )
 
-// proceed begins the next transaction after a while.
+// proceed begins the next transaction after a while. Once the faults are over there are limits to how long a copy may take, and nothing
+// comes to its source any more: it hurries.
 func (i *instance) proceed() {
-	i.s.after(i.random.between(i.plan.pace/2, 3*i.plan.pace/2), i.name+" goes on", func() {
+	pace := i.plan.pace
+	if i.s.phase != working {
+		pace = min(pace, 4*time.Millisecond)
+	}
+	i.s.after(i.random.between(pace/2, 3*pace/2), i.name+" goes on", func() {
 		switch {
 		case i.ended || i.s.phase == reading:
 		case i.plan.copies && i.position == protocol.NoOffset:
@@ -67,7 +72,11 @@ func (i *instance) fetch() {
 		i.proceed()
 		return
 	}
-	i.ask(fetchRequest(part, i.position, true, i.random.between(0, 300*time.Millisecond), 2000), 16, func(resp kmsg.Response) {
+	most := int32(2000)
+	if i.s.phase != working {
+		most = 20_000
+	}
+	i.ask(fetchRequest(part, i.position, true, i.random.between(0, 300*time.Millisecond), most), 16, func(resp kmsg.Response) {
 		answer := &resp.(*kmsg.FetchResponse).Topics[0].Partitions[0]
 		i.judge("Fetch", protocol.ErrorCode(answer.ErrorCode), i.fetch, func() {
 			records, next := i.s.decode(part, answer, i.position, true)
