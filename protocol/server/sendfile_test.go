@@ -288,7 +288,12 @@ func BenchmarkFetchRegion(b *testing.B) {
 
 func benchConnection(b *testing.B, handler Handler) net.Conn {
 	b.Helper()
-	s := New(handler, Options{})
+	return benchConnectionWith(b, handler, Options{})
+}
+
+func benchConnectionWith(b *testing.B, handler Handler, options Options) net.Conn {
+	b.Helper()
+	s := New(handler, options)
 	socket, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		b.Fatal(err)
