@@ -154,7 +154,10 @@ func (c *client) Stream(_ context.Context, o suite.StreamOptions, stop <-chan st
 	if err != nil {
 		return nil, err
 	}
-	s.Producer.Retry.Max, s.Producer.Retry.Backoff = 10000, 50*time.Millisecond // a busy machine takes minutes for a restart
+	// A busy machine takes minutes for a restart. Whatever the producer's own retries are, it gives up what it has to send again when it does
+	// not find the leader by the client's (async_producer.go, retryBatch and updateLeader).
+	s.Producer.Retry.Max, s.Producer.Retry.Backoff = 10000, 50*time.Millisecond
+	s.Metadata.Retry.Max, s.Metadata.Retry.Backoff = 10000, 50*time.Millisecond
 	producer, err := sarama.NewAsyncProducer([]string{c.addr}, s)
 	if err != nil {
 		return nil, err

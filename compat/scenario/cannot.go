@@ -52,13 +52,7 @@ var cannotKcat = map[string]string{
 	"offsets-by-time: timestamps": "it asks by time, tells no timestamp, and the end where there is no such record",
 }
 
-// Seen with Apache Kafka as with Ottla.
-const saramaGivesUp = "after a restart it may give up records, and says so (NOT_LEADER_FOR_PARTITION, EOF), whatever number of retries is set; those that it acknowledges are there once and in order"
-
 var cannotSarama = map[string]string{
-	"restart-sigterm: every record": saramaGivesUp,
-	"restart-sigkill: every record": saramaGivesUp,
-
 	"resend":                  resendReason,
 	"offsets-by-time: max":    "it asks for offsets in version 6, which has no such special value",
 	"offsets-by-time: tiered": "it asks for offsets in version 6, which has no such special values",
