@@ -107,13 +107,17 @@ func (l *Log) BeginCleaned(base protocol.Offset, modifiedMs int64) (*segment.Seg
 	return s, nil
 }
 
-// DropCleaned removes the files of a segment that BeginCleaned made.
+// DropCleaned removes the files of a segment that BeginCleaned made, unless Replace has taken it over.
 func (l *Log) DropCleaned(s *segment.Segment) error {
 	l.mu.Lock()
-	if l.cleaned == s {
+	mine := l.cleaned == s
+	if mine {
 		l.cleaned = nil
 	}
 	l.mu.Unlock()
+	if !mine {
+		return nil
+	}
 	return s.Remove()
 }
 
@@ -133,7 +137,7 @@ func (l *Log) SyncCleaned(s *segment.Segment) error {
 // Replace puts a segment that SyncCleaned completed in the place of those it was made from, which v shows. The caller
 // serialises it as Append. Readers of the old segments go on; their files are removed after file.delete.delay.ms.
 //
-// ErrSuperseded and an error for want of space leave the log as it was, and the caller drops the segment. Any other error
+// ErrSuperseded and an error for want of space leave the log as it was. DropCleaned is good after any error. Any other error
 // poisons the log; the next start finishes or undoes what was begun, as Apache Kafka does.
 func (l *Log) Replace(now time.Time, v CleanView, cleaned *segment.Segment, old []*segment.Segment) error {
 	if err := l.usable(); err != nil {
@@ -145,20 +149,24 @@ func (l *Log) Replace(now time.Time, v CleanView, cleaned *segment.Segment, old 
 	}
 	l.sawMs.Store(now.UnixMilli())
 	l.touched.Store(true)
-	if err := cleaned.MoveToSwap(); err != nil {
-		if noSpace(err) {
-			return err // the files are dropped; a start would drop them too, as long as one is .cleaned
-		}
-		return l.poison(err)
+	err := cleaned.MoveToSwap()
+	if err != nil && noSpace(err) {
+		return err // the files are dropped; a start would drop them too, as long as one is .cleaned
 	}
-	if err := l.env.FS.SyncDir(l.dir); err != nil {
-		return l.poison(err)
+	if err == nil {
+		err = l.env.FS.SyncDir(l.dir)
 	}
 	l.mu.Lock()
-	l.segments = slices.Replace(slices.Clone(l.segments), at, at+len(old), cleaned)
-	l.cleaned = nil
-	l.publish()
+	l.cleaned = nil // from here on its files may be all that is left
+	if err == nil {
+		l.segments = slices.Replace(slices.Clone(l.segments), at, at+len(old), cleaned)
+		l.publish()
+	}
 	l.mu.Unlock()
+	if err != nil {
+		cleaned.Close()
+		return l.poison(err)
+	}
 	if err := l.putInPlace(cleaned, old); err != nil {
 		return l.poison(fmt.Errorf("cannot put a compacted segment of %s in place: %w", l.tp, err))
 	}

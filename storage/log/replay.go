@@ -124,12 +124,59 @@ func (r *replay) read(at protocol.Offset) ([]producer.Producer, error) {
 	}
 	producers, err := producer.ReadSnapshot(data)
 	if err == nil {
-		return producers, nil
+		return producers, r.endCompacted(producers, at)
 	}
 	r.logger.Warn("a producer snapshot is damaged and is removed", "partition", r.tp.String(),
 		"file", path.Base(r.snapshotName(at)), "error", err)
 	*r.dropped++
 	return nil, r.removeSnapshot(at)
+}
+
+// endCompacted ends the transactions of an older snapshot that compaction has taken away since, with their markers. What
+// is undecided is never compacted, so where the first batch is, the transaction is open.
+func (r *replay) endCompacted(producers []producer.Producer, at protocol.Offset) error {
+	for i := range producers {
+		p := &producers[i]
+		if p.TxnFirstOffset == protocol.NoOffset || p.TxnFirstOffset < r.segments[0].Base() {
+			continue // none, or retention has deleted its first batch
+		}
+		open := false
+		err := r.walk(p.TxnFirstOffset, func(b segment.Batch) error {
+			h := b.Header
+			if h.ProducerID() != p.ID {
+				return nil
+			}
+			if h.BaseOffset() < at { // one of its batches is left
+				open = h.IsTransactional() && !h.IsControl()
+			} else { // or its marker; a batch may be of a later one, but not where nothing was compacted yet
+				open = h.IsControl() || h.IsTransactional() && at >= r.segments[len(r.segments)-1].Base()
+			}
+			return segment.ErrStop
+		})
+		if err != nil {
+			return err
+		}
+		if !open {
+			p.TxnFirstOffset = protocol.NoOffset
+		}
+	}
+	return nil
+}
+
+// walk visits batches from the one that holds an offset on, until segment.ErrStop.
+func (r *replay) walk(from protocol.Offset, visit func(segment.Batch) error) error {
+	stopped := false
+	for _, s := range r.segments[holding(r.segments, from):] {
+		err := s.Batches(max(from, s.Base()), s.Size(), func(b segment.Batch) error {
+			err := visit(b)
+			stopped = errors.Is(err, segment.ErrStop)
+			return err
+		})
+		if err != nil || stopped {
+			return asDamage(err)
+		}
+	}
+	return nil
 }
 
 func (r *replay) run() error {
