@@ -184,7 +184,7 @@ func (m *Manager) Apply(now time.Time, tp protocol.TopicPartition, state partiti
 	if m.closed {
 		return errors.New("the replica manager is closed")
 	}
-	r, err := m.replica(tp, state.TopicID, dir, isNew)
+	r, err := m.replica(now, tp, state.TopicID, dir, isNew)
 	if err != nil {
 		return err
 	}
@@ -206,7 +206,7 @@ func (m *Manager) Apply(now time.Time, tp protocol.TopicPartition, state partiti
 
 // replica gives the replica, with its log opened or created. A partition whose
 // log is out of reach is remembered as failed.
-func (m *Manager) replica(tp protocol.TopicPartition, topicID protocol.TopicID, dir protocol.DirectoryID, isNew bool) (*Replica, error) {
+func (m *Manager) replica(now time.Time, tp protocol.TopicPartition, topicID protocol.TopicID, dir protocol.DirectoryID, isNew bool) (*Replica, error) {
 	if value, found := m.replicas.Load(tp); found {
 		r := value.(*Replica)
 		if known := r.log().TopicID(); known != topicID && !known.IsZero() && !topicID.IsZero() {
@@ -214,7 +214,7 @@ func (m *Manager) replica(tp protocol.TopicPartition, topicID protocol.TopicID, 
 		}
 		return r, nil
 	}
-	l, err := m.openLog(tp, topicID, dir, isNew)
+	l, err := m.openLog(now, tp, topicID, dir, isNew)
 	if err != nil {
 		m.failed.Store(tp, clientError(err))
 		return nil, err
@@ -225,8 +225,14 @@ func (m *Manager) replica(tp protocol.TopicPartition, topicID protocol.TopicID, 
 	return r, nil
 }
 
-func (m *Manager) openLog(tp protocol.TopicPartition, topicID protocol.TopicID, dir protocol.DirectoryID, isNew bool) (*log.Log, error) {
+func (m *Manager) openLog(now time.Time, tp protocol.TopicPartition, topicID protocol.TopicID, dir protocol.DirectoryID, isNew bool) (*log.Log, error) {
 	l := m.options.Store.Log(tp)
+	if l == nil && noSpace(m.options.Store.PartitionError(tp)) {
+		if err := m.options.Store.Reopen(now, tp); noSpace(err) {
+			return nil, err
+		}
+		l = m.options.Store.Log(tp)
+	}
 	if l == nil {
 		if err := m.outOfReach(tp, isNew); err != nil {
 			return nil, protocol.Errorf(protocol.KafkaStorageError, "the log of %s is offline: %v", tp, err)

@@ -212,25 +212,11 @@ func (s *Store) openDirectory(now time.Time, d *directory, f *found, running *sy
 }
 
 func (s *Store) openLog(now time.Time, d *directory, tp protocol.TopicPartition, c *collector) {
-	state := log.OpenState{
-		RecoveryPoint:  d.checkpoints.Get(logdir.RecoveryPointFile, tp),
-		LogStartOffset: d.checkpoints.Get(logdir.LogStartFile, tp),
-		Trust:          d.trust,
-		Now:            now,
-	}
-	l, recovery, err := log.Open(s.o.env(d), path.Join(d.Path, tp.String()), tp, s.o.LogOptions(tp.Topic), state)
+	recovery, err := s.tryOpen(now, d, tp)
 	var damage *log.DamagedError
 	switch {
 	case err == nil:
 		c.opened(tp, recovery)
-		cutFrom := protocol.NoOffset
-		if d.trust != log.Clean {
-			cutFrom = l.View().ActiveSegmentBase
-		}
-		s.register(tp, l, d, cutFrom, false)
-		if recovery.NoteWorthy() {
-			s.o.Logger.Info("a partition was repaired", "partition", tp, "directory", d.Path, "recovery", fmt.Sprintf("%+v", recovery))
-		}
 	case !errors.As(err, &damage) && isDirectoryFault(err):
 		s.FailDirectory(d.ID, fmt.Errorf("cannot open %s: %w", tp, err))
 	default:
@@ -241,6 +227,55 @@ func (s *Store) openLog(now time.Time, d *directory, tp protocol.TopicPartition,
 	}
 }
 
+// tryOpen opens a log and takes it into the store.
+func (s *Store) tryOpen(now time.Time, d *directory, tp protocol.TopicPartition) (log.Recovery, error) {
+	state := log.OpenState{
+		RecoveryPoint:  d.checkpoints.Get(logdir.RecoveryPointFile, tp),
+		LogStartOffset: d.checkpoints.Get(logdir.LogStartFile, tp),
+		Trust:          d.trust,
+		Now:            now,
+	}
+	l, recovery, err := log.Open(s.o.env(d), path.Join(d.Path, tp.String()), tp, s.o.LogOptions(tp.Topic), state)
+	if err != nil {
+		return recovery, err
+	}
+	cutFrom := protocol.NoOffset
+	if d.trust != log.Clean {
+		cutFrom = l.View().ActiveSegmentBase
+	}
+	s.register(tp, l, d, cutFrom, false)
+	if recovery.NoteWorthy() {
+		s.o.Logger.Info("a partition was repaired", "partition", tp, "directory", d.Path, "recovery", fmt.Sprintf("%+v", recovery))
+	}
+	return recovery, nil
+}
+
+// Reopen opens a log that could not be opened for want of room; its files are as they were. Another partition that does not
+// work stays so, and one that is not here is no error.
+func (s *Store) Reopen(now time.Time, tp protocol.TopicPartition) error {
+	s.mu.Lock()
+	f, failed := s.failed[tp]
+	_, busy := s.busy[tp]
+	if !failed || !f.roomless || f.dir.Offline != nil || busy || s.closed {
+		s.mu.Unlock()
+		return f.err
+	}
+	s.busy[tp] = f.dir
+	delete(s.failed, tp)
+	s.mu.Unlock()
+	defer s.release(tp)
+	if _, err := s.tryOpen(now, f.dir, tp); err != nil {
+		err = fmt.Errorf("%s in %s cannot be opened: %w", tp, f.dir.Path, err)
+		s.damaged(tp, f.dir, err)
+		if isDirectoryFault(err) && !isDamage(err) {
+			s.FailDirectory(f.dir.ID, err)
+		}
+		return err
+	}
+	s.o.Logger.Info("a partition works after all", "partition", tp, "directory", f.dir.Path)
+	return nil
+}
+
 // settle says under which boot the directory is in use, now that all its logs were opened under the trust that
 // the old boot id allowed. A directory in which a partition is offline gets none: its damage would not be seen
 // again by a start that trusts the page cache.
@@ -249,7 +284,11 @@ func (s *Store) settle(d *directory) error {
 		return logdir.RemoveDurably(s.o.FS, path.Join(d.Path, logdir.BootIDFile))
 	}
 	if id := bootID(s.o.FS); id != d.bootID {
-		return logdir.WriteBootID(s.o.FS, d.Path, id)
+		if err := logdir.WriteBootID(s.o.FS, d.Path, id); !isFull(err) {
+			return err
+		}
+		// What is there is another boot's: the next start checks more than it must.
+		s.o.Logger.Warn("the boot id cannot be stored, the disk is full", "directory", d.Path)
 	}
 	return nil
 }

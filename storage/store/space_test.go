@@ -1,10 +1,13 @@
 package store
 
 import (
+	"errors"
+	"syscall"
 	"testing"
 
 	"ottla/protocol"
 	"ottla/storage/space"
+	"ottla/storage/vfs"
 )
 
 // TestFullDirectoriesAreNotChosen: a new partition goes where there is room, however many are there; a move to where there
@@ -46,4 +49,60 @@ func TestFullDirectoriesAreNotChosen(t *testing.T) {
 	where(tp("v", 1), 1)
 	look("b", 600)
 	must(t, s.CreateFuture(tp("t", 0), directoryID(1)))
+}
+
+// TestStartOnAFullDisk: whatever of a start after a kill finds no room, the directory works; a partition that could not be
+// repaired is opened when there is room, and it has all its records.
+func TestStartOnAFullDisk(t *testing.T) {
+	m := formatted(t, "a")
+	s := open(t, options(m, "a"))
+	for n := range int32(3) {
+		appendTo(t, create(t, s, tp("t", n)), 3)
+	}
+	m = m.Kill()
+	waited := 0
+	for at := 0; ; at++ {
+		disk := m.Kill()
+		left, hit := at, false
+		disk.OnOperation(func(op vfs.Operation) error {
+			switch op.Kind {
+			case vfs.OpWrite, vfs.OpCreate, vfs.OpMkdir, vfs.OpRename:
+				if hit = hit || left == 0; hit {
+					return syscall.ENOSPC
+				}
+				left--
+			}
+			return nil
+		})
+		o := options(disk, "a")
+		p, err := Prepare(o)
+		must(t, err)
+		s, _, err := p.Load(start, nil)
+		if err != nil {
+			if !errors.Is(err, syscall.ENOSPC) {
+				t.Fatalf("the start: %v", err)
+			}
+		} else {
+			waited += len(s.Failed())
+			for _, failed := range s.Failed() {
+				if err := s.Reopen(start, failed); err != nil && !errors.Is(err, syscall.ENOSPC) {
+					t.Fatalf("without room %s is opened: %v", failed, err)
+				}
+			}
+			disk.OnOperation(nil)
+			for n := range int32(3) {
+				must(t, s.Reopen(start, tp("t", n)))
+				if l := s.Log(tp("t", n)); l == nil || l.View().LogEndOffset != 3 {
+					t.Fatalf("t-%d does not work: %v, %v", n, l, s.PartitionError(tp("t", n)))
+				}
+			}
+			must(t, s.Close(start, true, 7))
+		}
+		if !hit {
+			break
+		}
+	}
+	if waited == 0 {
+		t.Error("no partition ever had to wait for room")
+	}
 }

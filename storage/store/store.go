@@ -62,6 +62,7 @@ type failure struct {
 	dir        *directory
 	err        error
 	everywhere bool // it is in more directories than one
+	roomless   bool // it could not be opened for want of room
 }
 
 func newStore(now time.Time, p *Prepared) *Store {
@@ -266,6 +267,6 @@ func (s *Store) holds(e *entry) bool { return s.logs[e.tp] == e || s.futures[e.t
 func (s *Store) damaged(tp protocol.TopicPartition, d *directory, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.failed[tp] = failure{dir: d, err: err}
+	s.failed[tp] = failure{dir: d, err: err, roomless: isFull(err)}
 	d.distrusted = true
 }

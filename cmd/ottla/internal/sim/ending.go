@@ -18,7 +18,7 @@ func (s *Simulation) heal() {
 	s.phase = healing
 	for _, h := range s.hosts {
 		h.faults, h.slowTasks, h.crashIn = nil, time.Time{}, 0
-		if h.up && h.sawFault && !h.stopping {
+		if h.up && h.sawFault && !h.stopping && s.noSpace.NoSpace == nil { // want of room must pass by itself
 			h.die(kill)
 		}
 	}
