@@ -72,11 +72,7 @@ func (i *instance) fetch() {
 		i.proceed()
 		return
 	}
-	most := int32(2000)
-	if i.s.phase != working {
-		most = 20_000
-	}
-	i.ask(fetchRequest(part, i.position, true, i.random.between(0, 300*time.Millisecond), most), 16, func(resp kmsg.Response) {
+	i.ask(fetchRequest(part, i.position, true, i.random.between(0, 300*time.Millisecond), 2000), 16, func(resp kmsg.Response) {
 		answer := &resp.(*kmsg.FetchResponse).Topics[0].Partitions[0]
 		i.judge("Fetch", protocol.ErrorCode(answer.ErrorCode), i.fetch, func() {
 			records, next := i.s.decode(part, answer, i.position, true)
