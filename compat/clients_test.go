@@ -17,12 +17,15 @@ import (
 // TestClients runs every scenario with every client that takes part in it, on one node; then those in which the node restarts.
 func TestClients(t *testing.T) {
 	need(t, "kcat", "python", "node")
-	node := startNode(t, "clients", nil)
+	node := startNode(t, "clients", map[string]string{
+		"transaction.abort.timed.out.transaction.cleanup.interval.ms": "500", // of a transaction past its timeout
+	})
 	clients := startDrivers(t)
 	results := suite.NewResults("clients", serverName(node.Kind()), "compat/run.sh clients")
 	list, restarts := scenario.List(), scenario.Restarts()
 	results.SetColumns(scenario.Clients...)
 	results.AddRows(scenario.Names(list)...)
+	results.AddRows(scenario.Names(scenario.OldTransactions())...)
 	for _, r := range restarts {
 		results.AddRows(r.Name)
 	}
@@ -36,7 +39,8 @@ func TestClients(t *testing.T) {
 	})
 	stopCleanly(t, node)
 	// A node of their own: one with the thousands of partitions of the other rows takes Apache Kafka minutes to stop and to start.
-	again := startNode(t, "restarts", nil)
+	again := startNode(t, "restarts", map[string]string{"transaction.abort.timed.out.transaction.cleanup.interval.ms": "500"})
+	t.Run("old", func(t *testing.T) { runOldTransactions(t, again, clients(again.Addr()), results) })
 	for _, r := range restarts {
 		t.Run(r.Name, func(t *testing.T) {
 			harness.Progress("%s", r.Name)

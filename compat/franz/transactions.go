@@ -135,3 +135,9 @@ func (l *copyLoop) run(ctx, polling context.Context) (died bool, err error) {
 	}
 	return false, ctx.Err()
 }
+
+// LastStable is the last stable offset of a partition: where readers of committed records end.
+func (c *Client) LastStable(ctx context.Context, topic string, partition int32) (int64, error) {
+	offset, _, err := c.listOffset(ctx, topic, partition, suite.Latest, true)
+	return offset, err
+}

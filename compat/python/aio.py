@@ -17,6 +17,8 @@ class Nothing:
 
 
 def error_name(exception):
+    if isinstance(exception, errors.ProducerFenced):  # which it says instead of the broker
+        return "PRODUCER_FENCED"
     return kafka_name(exception.message or "") if isinstance(exception, errors.BrokerResponseError) else ""
 
 

@@ -26,6 +26,11 @@ var cannotKafkaJS = map[string]string{
 }
 
 var cannotPlatformatic = map[string]string{
+	"txn-views: committed": "it shows records of aborted transactions to readers of committed ones",
+	"txn-fenced":           idZero,
+	"txn-timeout":          idZero,
+	"txn-copy":             idZero,
+
 	"resend":                      resendReason,
 	"convert-to-snappy":           "it cannot read the framed snappy that a broker writes",
 	"out-of-range: reset":         neverResets,
@@ -35,6 +40,7 @@ var cannotPlatformatic = map[string]string{
 }
 
 const (
+	idZero       = "it begins with producer id 0 instead of none, so that no second producer of a transactional id is let in (PRODUCER_FENCED)"
 	alwaysResets = "an offset out of range is always reset"
 	neverResets  = "an offset out of range is always an error"
 )

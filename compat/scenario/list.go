@@ -30,7 +30,7 @@ type Scenario struct {
 
 // List is every scenario that runs while the node stays up.
 func List() []Scenario {
-	list := slices.Concat(codecs(), records(), producing(), reading(), topics(), groups(), churn())
+	list := slices.Concat(codecs(), records(), producing(), reading(), topics(), groups(), churn(), transactions())
 	for i, s := range list { // a second scenario of the same name would use the first one's topics
 		for _, earlier := range list[:i] {
 			if earlier.Name == s.Name {
@@ -52,7 +52,7 @@ func Names(list []Scenario) []string {
 
 // Rows are the names of all rows: those of List and of Restarts.
 func Rows() []string {
-	rows := Names(List())
+	rows := append(Names(List()), Names(OldTransactions())...)
 	for _, r := range Restarts() {
 		rows = append(rows, r.Name)
 	}

@@ -103,6 +103,9 @@ func markdown(result, control *suite.Results) string {
 	for _, s := range scenario.List() {
 		fmt.Fprintf(&b, "- **%s**: %s\n", s.Name, s.What)
 	}
+	for _, s := range scenario.OldTransactions() {
+		fmt.Fprintf(&b, "- **%s**: the same with transaction.version=1, for clients that do otherwise there\n", s.Name)
+	}
 	for _, r := range scenario.Restarts() {
 		fmt.Fprintf(&b, "- **%s**: %s\n", r.Name, r.What)
 	}
