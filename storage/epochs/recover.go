@@ -37,29 +37,37 @@ func (w *Walk) See(b segment.Batch) error {
 	return nil
 }
 
-// Recover gives the leader epochs of a log. rebuilt tells that the file was of no use, stale that it says something else.
-// Errors are the environment's, or a *segment.Damage.
-func Recover(l Log) (list []checkpoint.EpochStart, rebuilt, stale bool, err error) {
+// Found are the leader epochs of a log.
+type Found struct {
+	Epochs  []checkpoint.EpochStart
+	Rebuilt bool // the file was of no use
+	Stale   bool // it says something else
+	Ahead   bool // it says besides where epochs begin that have no batch; who appends must write it first
+}
+
+// Recover gives the leader epochs of a log. Errors are the environment's, or a *segment.Damage.
+func Recover(l Log) (Found, error) {
 	loaded, err := checkpoint.ReadEpochs(l.FS, l.File)
 	lost := errors.Is(err, checkpoint.ErrDamaged) || errors.Is(err, fs.ErrNotExist) && l.End > l.Start
 	if err != nil && !lost && !errors.Is(err, fs.ErrNotExist) {
-		return nil, false, false, err
+		return Found{}, err
 	}
-	list = checkpoint.EpochsUpTo(loaded, l.End)
+	list := checkpoint.EpochsUpTo(loaded, l.End)
 	if !lost && l.Doubted {
 		if lost, err = l.contradict(list); err != nil {
-			return nil, false, false, err
+			return Found{}, err
 		}
 	}
 	if lost {
 		if list, err = l.ofBatches(); err != nil {
-			return nil, false, false, err
+			return Found{}, err
 		}
 	} else {
 		list = l.withSeen(list)
 	}
 	list, _ = checkpoint.EpochsFrom(list, l.Start)
-	return list, lost, lost || !slices.Equal(list, loaded), nil
+	same := !lost && len(list) <= len(loaded) && slices.Equal(list, loaded[:len(list)])
+	return Found{Epochs: list, Rebuilt: lost, Stale: !same, Ahead: same && len(list) < len(loaded)}, nil
 }
 
 // withSeen replaces what the file says of segments that were walked whole, and adds newer epochs met in others.

@@ -36,12 +36,25 @@ func (l *Log) LatestEpoch() protocol.LeaderEpoch { return l.View().LatestEpoch }
 func (l *Log) Epochs() []checkpoint.EpochStart { return slices.Clone(l.shown.Load().epochs) }
 
 // AssignEpoch records that epoch begins at start: what a new leader does before its first append. It is durable
-// when it returns.
+// before a batch of the epoch can be read. At the log's end it is only shown now: an epoch without a batch says nothing
+// that the next one does not say, a start drops it, and a node with many partitions would wait for its disk twice for each
+// of them whenever they get their leaders.
 func (l *Log) AssignEpoch(epoch protocol.LeaderEpoch, start protocol.Offset) error {
 	if err := l.usable(); err != nil {
 		return err
 	}
-	return l.assignEpoch(epoch, start)
+	if epoch < 0 || start < l.end {
+		return l.assignEpoch(epoch, start)
+	}
+	epochs, changed := checkpoint.WithEpoch(l.epochs, checkpoint.EpochStart{Epoch: epoch, Start: start})
+	if !changed {
+		return nil
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.epochs, l.epochsAhead = epochs, true
+	l.publish()
+	return nil
 }
 
 func (l *Log) assignEpoch(epoch protocol.LeaderEpoch, start protocol.Offset) error {
@@ -49,7 +62,7 @@ func (l *Log) assignEpoch(epoch protocol.LeaderEpoch, start protocol.Offset) err
 		return nil // a batch without a leader epoch, as tools write them
 	}
 	epochs, changed := checkpoint.WithEpoch(l.epochs, checkpoint.EpochStart{Epoch: epoch, Start: start})
-	if !changed {
+	if !changed && !l.epochsAhead {
 		return nil
 	}
 	return l.setEpochs(epochs)
@@ -65,7 +78,7 @@ func (l *Log) setEpochs(epochs []checkpoint.EpochStart) error {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.epochs, l.epochsStale = epochs, false
+	l.epochs, l.epochsStale, l.epochsAhead = epochs, false, false
 	l.publish()
 	return nil
 }

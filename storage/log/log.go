@@ -54,6 +54,7 @@ type Log struct {
 	producers     *producer.State
 	epochs        []checkpoint.EpochStart // ascending; replaced, never changed
 	epochsStale   bool                    // the file has more at its beginning
+	epochsAhead   bool                    // it differs in epochs that have no batch yet
 	snapshots     []protocol.Offset       // of the .snapshot files, ascending
 	cleaned       *segment.Segment        // being made by compaction
 	truncations   uint64
@@ -99,20 +100,23 @@ func Create(env Env, dir string, tp protocol.TopicPartition, topicID protocol.To
 		return nil, fmt.Errorf("cannot create the directory of %s: %w", tp, err)
 	}
 	if !topicID.IsZero() {
-		if err := l.SetTopicID(topicID); err != nil {
-			return nil, err
+		if err := l.writeTopicID(topicID); err != nil {
+			return nil, fmt.Errorf("cannot create %s of %s: %w", metadataFile, tp, err)
 		}
 	}
 	first, err := segment.Create(env.Files, dir, 0, l.segmentOptions(), 0)
 	if err != nil {
 		return nil, fmt.Errorf("cannot create the log of %s: %w", tp, err)
 	}
-	if err := errors.Join(env.FS.SyncDir(dir), env.FS.SyncDir(path.Dir(dir))); err != nil {
+	syncParent := env.SyncParent
+	if syncParent == nil {
+		syncParent = func() error { return env.FS.SyncDir(path.Dir(dir)) }
+	}
+	if err := errors.Join(env.FS.SyncDir(dir), syncParent()); err != nil {
 		return nil, fmt.Errorf("cannot make the directory of %s durable: %w", tp, err)
 	}
 	l.segments = []*segment.Segment{first}
 	first.Rest()
-	l.touched.Store(true)
 	l.jitter = l.newJitter()
 	l.publish()
 	return l, nil

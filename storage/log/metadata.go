@@ -29,3 +29,9 @@ func (l *Log) SetTopicID(id protocol.TopicID) error {
 	l.mu.Unlock()
 	return nil
 }
+
+// writeTopicID writes partition.metadata in a new directory, which the caller syncs.
+func (l *Log) writeTopicID(id protocol.TopicID) error {
+	l.topicID = id
+	return vfs.ReplaceFile(l.env.FS, path.Join(l.dir, metadataFile), checkpoint.FormatTopicID(id))
+}

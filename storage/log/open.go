@@ -60,12 +60,21 @@ func Open(env Env, dir string, tp protocol.TopicPartition, opts Options, state O
 }
 
 func (o *opening) run() error {
-	stray, err := segment.Tidy(o.env.Files, o.dir)
+	entries, err := o.env.FS.ReadDir(o.dir)
+	if err != nil {
+		return err
+	}
+	stray, err := segment.Tidy(o.env.Files, o.dir, entries)
 	o.stray(stray)
 	if err != nil {
 		return asDamage(err)
 	}
-	if err := o.list(); err != nil {
+	if stray > 0 {
+		if entries, err = o.env.FS.ReadDir(o.dir); err != nil {
+			return err
+		}
+	}
+	if err := o.list(entries); err != nil {
 		return err
 	}
 	if len(o.segments) == 0 {
@@ -101,11 +110,7 @@ func (o *opening) stray(files int) {
 }
 
 // list finds the segments and snapshots, and removes index files without a .log.
-func (o *opening) list() error {
-	entries, err := o.env.FS.ReadDir(o.dir)
-	if err != nil {
-		return err
-	}
+func (o *opening) list(entries []vfs.Entry) error {
 	found := map[protocol.Offset]*segment.Present{}
 	var bases []protocol.Offset
 	for _, e := range entries {

@@ -79,6 +79,9 @@ type Env struct {
 	// point, which is what lost data looks like. If the checkpoint of the log's start is above offset it must be
 	// lowered too, whatever DurableEnd was. It is called under the caller's serialisation. nil: nobody keeps a checkpoint (tests, tools).
 	LowerRecoveryPoint func(tp protocol.TopicPartition, offset protocol.Offset) error
+	// SyncParent makes the names in the log directory durable, where one sync may do for logs that are created side by
+	// side. nil: Create syncs it itself.
+	SyncParent func() error
 }
 
 // Trust says how much of a directory may be believed at Open.

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"path"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -15,6 +16,7 @@ import (
 
 	"ottla/protocol"
 	"ottla/protocol/record"
+	"ottla/storage/checkpoint"
 	"ottla/storage/segment"
 	"ottla/storage/vfs"
 )
@@ -243,6 +245,16 @@ func (o *oracle) file(name, want string) string {
 	}
 	check(o.t, err)
 	switch {
+	case name == epochFile: // an epoch without a batch is in Kafka's file, and forgotten by the next start
+		have, err := checkpoint.ParseEpochs(data)
+		check(o.t, err)
+		text, err := hex.DecodeString(want)
+		check(o.t, err)
+		kafka, err := checkpoint.ParseEpochs(text)
+		check(o.t, err)
+		if slices.Equal(have, checkpoint.EpochsUpTo(kafka, o.log.View().LogEndOffset)) {
+			return want
+		}
 	case strings.HasSuffix(name, segment.LogSuffix):
 		return strconv.Itoa(len(data))
 	case strings.HasPrefix(name, segment.FileName(o.log.active().Base(), "")):

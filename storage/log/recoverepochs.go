@@ -11,19 +11,19 @@ import (
 // recoverEpochs loads the leader epochs and makes them fit the log.
 func (o *opening) recoverEpochs() error {
 	file := path.Join(o.dir, epochFile)
-	list, rebuilt, stale, err := epochs.Recover(epochs.Log{
+	found, err := epochs.Recover(epochs.Log{
 		FS: o.env.FS, File: file, Segments: o.segments, Start: o.logStart, End: o.end,
 		Doubted: o.state.Trust != Clean && !o.opts.Load().Compact, Walk: o.seen, SeenFrom: o.seenFrom,
 	})
 	if err != nil {
 		return asDamage(err)
 	}
-	o.epochs = list
-	o.report.EpochsRebuilt = rebuilt
-	if !stale {
+	o.epochs, o.epochsAhead = found.Epochs, found.Ahead
+	o.report.EpochsRebuilt = found.Rebuilt
+	if !found.Stale {
 		return nil
 	}
-	return checkpoint.WriteEpochs(o.env.FS, file, list)
+	return checkpoint.WriteEpochs(o.env.FS, file, found.Epochs)
 }
 
 // see notes where leader epochs begin.

@@ -3,6 +3,7 @@ package replica
 import (
 	"encoding/binary"
 	"fmt"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -143,7 +144,7 @@ func TestHandOver(t *testing.T) {
 	busy, goOn := make(chan struct{}), make(chan struct{})
 	var writes atomic.Int64
 	f.mem.OnOperation(func(op vfs.Operation) error {
-		if op.Kind == vfs.OpWrite && writes.Add(1) == 1 {
+		if op.Kind == vfs.OpWrite && strings.HasSuffix(op.Name, ".log") && writes.Add(1) == 1 {
 			close(busy)
 			<-goOn
 		}

@@ -21,14 +21,11 @@ const never protocol.Offset = 1<<63 - 1
 
 // Tidy finishes or undoes in a partition's directory what a crash interrupted, as LogLoader does: .deleted and temporary
 // files go; .cleaned files are an unfinished compaction and go; .swap files are a finished one and replace what they
-// were made from. It returns how many files it dealt with; the caller syncs the directory. Snapshots of the metadata
-// log (.checkpoint) are not its business.
-func Tidy(cache *FileCache, dir string) (handled int, err error) {
+// were made from. entries are what the directory holds. It returns how many files it dealt with: if any, what the
+// directory holds is to be listed anew; the caller syncs it. Snapshots of the metadata log (.checkpoint) are not its
+// business.
+func Tidy(cache *FileCache, dir string, entries []vfs.Entry) (handled int, err error) {
 	t := &tidier{cache: cache, dir: dir}
-	entries, err := cache.fs.ReadDir(dir)
-	if err != nil {
-		return 0, err
-	}
 	leastCleaned := never
 	var swaps []vfs.Entry
 	for _, e := range entries {

@@ -37,6 +37,8 @@ type directory struct {
 	// distrusted: a partition is damaged or could not be opened, so the next start must check everything.
 	distrusted  bool
 	checkpoints *logdir.Checkpoints
+	names       vfs.Shared // makes the names in the directory durable
+	logs        int        // in Store.logs and futures; under the store's lock
 }
 
 // trustOf decides how far the content may be believed.
@@ -123,6 +125,7 @@ func (o Options) env(d *directory) log.Env {
 	return log.Env{
 		FS: o.FS, Files: o.Files, Pool: o.Pool, Logger: o.Logger, Random: o.Random,
 		MaxDecompressed: o.MaxDecompressed, LowerRecoveryPoint: d.checkpoints.Lower, Space: o.space(d),
+		SyncParent: func() error { return d.names.Do(func() error { return o.FS.SyncDir(d.Path) }) },
 	}
 }
 

@@ -237,6 +237,7 @@ func (s *Store) replace(now time.Time, present, future *entry) (failed protocol.
 	s.drop(future)
 	future.future = false
 	s.logs[tp] = future
+	future.dir.logs++
 	s.schedule.touch(future)
 	s.mu.Unlock()
 	s.wake()

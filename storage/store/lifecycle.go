@@ -88,17 +88,8 @@ func (s *Store) choose(tp protocol.TopicPartition, id protocol.DirectoryID) (cho
 	defer func() { s.busy[tp] = chosen }()
 	s.busy[tp] = nil
 	counts := map[*directory]int{}
-	for _, e := range s.logs {
-		counts[e.dir]++
-	}
-	for _, e := range s.futures {
-		counts[e.dir]++
-	}
-	for _, d := range s.busy {
-		counts[d]++
-	}
-	for _, f := range s.failed {
-		counts[f.dir]++
+	if id.IsZero() && len(s.dirs) > 1 {
+		counts = s.countLogs()
 	}
 	var best *directory
 	for _, d := range s.dirs {
@@ -124,6 +115,21 @@ func (s *Store) preferable(d, than *directory, counts map[*directory]int) bool {
 	return full < other || full == other && counts[d] < counts[than]
 }
 
+// countLogs counts the partitions of each directory. The store's lock is held.
+func (s *Store) countLogs() map[*directory]int {
+	counts := map[*directory]int{}
+	for _, d := range s.dirs {
+		counts[d] = d.logs
+	}
+	for _, d := range s.busy {
+		counts[d]++
+	}
+	for _, f := range s.failed {
+		counts[f.dir]++
+	}
+	return counts
+}
+
 func (s *Store) createIn(d *directory, name string, tp protocol.TopicPartition, topicID protocol.TopicID) (*log.Log, error) {
 	dir := path.Join(d.Path, name)
 	if err := s.clearLeftover(dir); err != nil {
@@ -135,10 +141,6 @@ func (s *Store) createIn(d *directory, name string, tp protocol.TopicPartition, 
 	l, err := log.Create(s.o.env(d), dir, tp, topicID, s.o.LogOptions(tp.Topic))
 	if err != nil {
 		return nil, errors.Join(err, s.o.FS.RemoveAll(dir))
-	}
-	if err := s.o.FS.SyncDir(d.Path); err != nil {
-		_, closeErr := l.Close(time.Time{}, false)
-		return nil, errors.Join(err, closeErr, s.o.FS.RemoveAll(dir))
 	}
 	return l, nil
 }
@@ -253,8 +255,10 @@ func (s *Store) remove(tp protocol.TopicPartition, e *entry, act func(e *entry) 
 func (s *Store) drop(e *entry) {
 	if s.logs[e.tp] == e {
 		delete(s.logs, e.tp)
-	} else {
+		e.dir.logs--
+	} else if s.futures[e.tp] == e {
 		delete(s.futures, e.tp)
+		e.dir.logs--
 	}
 	s.schedule.forget(e)
 }

@@ -252,6 +252,7 @@ func (s *Store) register(tp protocol.TopicPartition, l *log.Log, d *directory, c
 		s.schedule.closing = append(s.schedule.closing, e)
 		return
 	}
+	d.logs++
 	if future {
 		s.futures[tp] = e
 	} else {

@@ -14,6 +14,11 @@ const TempSuffix = ".tmp"
 
 // ReadFile reads a whole file.
 func ReadFile(fsys FS, name string) ([]byte, error) {
+	if whole, ok := fsys.(interface {
+		ReadFile(name string) ([]byte, error)
+	}); ok {
+		return whole.ReadFile(name)
+	}
 	file, err := fsys.OpenFile(name, os.O_RDONLY)
 	if err != nil {
 		return nil, err
@@ -38,6 +43,17 @@ func WriteFileAtomic(fsys FS, name string, data []byte) error {
 		return fmt.Errorf("cannot write %s: %w", name, err)
 	}
 	return PutInPlace(fsys, name)
+}
+
+// ReplaceFile is WriteFileAtomic without the last step: the caller syncs the directory, perhaps for more files at once.
+func ReplaceFile(fsys FS, name string, data []byte) error {
+	if err := writeSynced(fsys, name+TempSuffix, data); err != nil {
+		return fmt.Errorf("cannot write %s: %w", name, err)
+	}
+	if err := fsys.Rename(name+TempSuffix, name); err != nil {
+		return fmt.Errorf("cannot put %s in place: %w", name, err)
+	}
+	return nil
 }
 
 // WriteTemp is the first half of WriteFileAtomic, and leaves the temporary file durable beside the name. It is for

@@ -40,7 +40,18 @@ func (osFS) Rename(oldName, newName string) error { return os.Rename(oldName, ne
 func (osFS) MkdirAll(name string) error           { return os.MkdirAll(name, directoryMode) }
 func (osFS) BootID() string                       { return bootID() }
 
-func (osFS) ReadDir(name string) ([]Entry, error) {
+func (osFS) ReadDir(name string) ([]Entry, error) { return readDir(name) }
+
+func (osFS) Stat(name string) (Entry, error) {
+	info, err := os.Stat(name)
+	if err != nil {
+		return Entry{}, err
+	}
+	return entryOf(info), nil
+}
+
+// listDirectory is ReadDir by the standard library.
+func listDirectory(name string) ([]Entry, error) {
 	found, err := os.ReadDir(name) // sorted by name
 	if err != nil {
 		return nil, err
@@ -59,14 +70,6 @@ func (osFS) ReadDir(name string) ([]Entry, error) {
 	return entries, nil
 }
 
-func (osFS) Stat(name string) (Entry, error) {
-	info, err := os.Stat(name)
-	if err != nil {
-		return Entry{}, err
-	}
-	return entryOf(info), nil
-}
-
 func entryOf(info fs.FileInfo) Entry {
 	e := Entry{Name: info.Name(), Dir: info.IsDir(), Modified: info.ModTime()}
 	if !e.Dir {
@@ -75,13 +78,10 @@ func entryOf(info fs.FileInfo) Entry {
 	return e
 }
 
-func (osFS) SyncDir(name string) error {
-	dir, err := os.Open(name)
-	if err != nil {
-		return err
-	}
-	return errors.Join(dir.Sync(), dir.Close())
-}
+func (osFS) SyncDir(name string) error { return syncDir(name) }
+
+// ReadFile is what vfs.ReadFile uses.
+func (osFS) ReadFile(name string) ([]byte, error) { return readFile(name) }
 
 func (osFS) Lock(name string) (io.Closer, error) {
 	file, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE, fileMode)

@@ -2,6 +2,11 @@
 
 package vfs
 
+import (
+	"errors"
+	"os"
+)
+
 // bootID is unknown here, so every start after an unclean stop checks all that was not synced.
 func bootID() string { return "" }
 
@@ -9,4 +14,16 @@ func syncData(f *osFile) error { return f.Sync() }
 
 func writeVectorAt(f *osFile, buffers [][]byte, offset int64) (int64, error) {
 	return writeEach(f, buffers, offset)
+}
+
+func readDir(name string) ([]Entry, error) { return listDirectory(name) }
+
+func readFile(name string) ([]byte, error) { return os.ReadFile(name) }
+
+func syncDir(name string) error {
+	dir, err := os.Open(name)
+	if err != nil {
+		return err
+	}
+	return errors.Join(dir.Sync(), dir.Close())
 }

@@ -1,0 +1,109 @@
+package vfs
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// A node with many partitions lists a directory and reads two or three files of some bytes for each of them when it
+// starts. What *os.File does beside that, for pipes, sockets and deadlines, is most of the system calls then.
+
+// listBuffers are for the entries that the kernel gives at once.
+var listBuffers = sync.Pool{New: func() any { return new([16 << 10]byte) }}
+
+func openRaw(name string, flag int) (fd int, err error) {
+	err = retryInterrupted(func() error {
+		fd, err = unix.Open(name, flag|unix.O_CLOEXEC, 0)
+		return err
+	})
+	return fd, pathError("open", name, err)
+}
+
+func readDir(name string) ([]Entry, error) {
+	fd, err := openRaw(name, unix.O_RDONLY|unix.O_DIRECTORY)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = unix.Close(fd) }() // nothing was written
+	names, err := namesIn(fd)
+	if err != nil {
+		return nil, pathError("getdents", name, err)
+	}
+	entries := make([]Entry, 0, len(names))
+	for _, entry := range names {
+		var stat unix.Stat_t
+		err := retryInterrupted(func() error { return unix.Fstatat(fd, entry, &stat, unix.AT_SYMLINK_NOFOLLOW) })
+		if errors.Is(err, fs.ErrNotExist) {
+			continue // removed since the directory was read
+		}
+		if err != nil {
+			return nil, pathError("lstat", name+"/"+entry, err)
+		}
+		e := Entry{Name: entry, Dir: stat.Mode&unix.S_IFMT == unix.S_IFDIR, Modified: time.Unix(stat.Mtim.Unix())}
+		if !e.Dir {
+			e.Size = stat.Size
+		}
+		entries = append(entries, e)
+	}
+	slices.SortFunc(entries, func(a, b Entry) int { return strings.Compare(a.Name, b.Name) })
+	return entries, nil
+}
+
+func namesIn(fd int) (names []string, err error) {
+	buffer := listBuffers.Get().(*[16 << 10]byte) //nolint:errcheck // nothing else is put there
+	defer listBuffers.Put(buffer)
+	for {
+		var n int
+		err := retryInterrupted(func() (err error) {
+			n, err = unix.Getdents(fd, buffer[:])
+			return err
+		})
+		if err != nil {
+			return nil, err
+		}
+		if n <= 0 {
+			return names, nil
+		}
+		_, _, names = unix.ParseDirent(buffer[:n], -1, names)
+	}
+}
+
+// smallFile is how many bytes are read before a file's size is asked for.
+const smallFile = 512
+
+func readFile(name string) ([]byte, error) {
+	fd, err := openRaw(name, unix.O_RDONLY)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = unix.Close(fd) }() // nothing was written
+	var small [smallFile]byte
+	var n int
+	err = retryInterrupted(func() (err error) {
+		n, err = unix.Pread(fd, small[:], 0)
+		return err
+	})
+	if err != nil {
+		return nil, pathError("read", name, err)
+	}
+	if n < smallFile {
+		return append(make([]byte, 0, n), small[:n]...), nil
+	}
+	return os.ReadFile(name)
+}
+
+func syncDir(name string) error {
+	fd, err := openRaw(name, unix.O_RDONLY|unix.O_DIRECTORY)
+	if err != nil {
+		return err
+	}
+	err = retryInterrupted(func() error { return unix.Fsync(fd) })
+	return errors.Join(pathError("fsync", name, err), pathError("close", name, unix.Close(fd)))
+}
