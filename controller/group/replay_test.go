@@ -198,7 +198,7 @@ func joinOf(group, member string, version int16) *kmsg.JoinGroupRequest {
 }
 
 // FuzzReplay: no record makes the core panic, while it only replays and when it
-// then wakes up, rebalances and is replayed again.
+// then wakes up, rebalances and is replayed again. Reading one stays within its budget.
 func FuzzReplay(f *testing.F) {
 	d := &decision{now: began}
 	value := schema.NewGroupMetadataValue()
@@ -215,7 +215,14 @@ func FuzzReplay(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, key, value []byte) {
 		c := New(Options{Settings: settings(), Random: func() uint64 { return 7 }})
-		if c.Apply(0, 0, 0, []machine.Record{{Key: key, Value: value}}) != nil {
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		err := c.Apply(0, 0, 0, []machine.Record{{Key: key, Value: value}})
+		runtime.ReadMemStats(&after)
+		if used := after.TotalAlloc - before.TotalAlloc; used > uint64(64*(len(key)+len(value))+64<<10) {
+			t.Errorf("%d bytes were allocated for %d", used, len(key)+len(value))
+		}
+		if err != nil {
 			return
 		}
 		turn := machine.Turn{Now: began}

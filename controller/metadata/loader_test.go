@@ -3,6 +3,7 @@ package metadata
 import (
 	"errors"
 	"iter"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -160,8 +161,8 @@ func TestBadSnapshots(t *testing.T) {
 	}
 }
 
-// FuzzLoader feeds any records: nothing may panic, and what is accepted must
-// come back from its snapshot.
+// FuzzLoader feeds any records: nothing may panic, reading them stays within its
+// budget, and what is accepted must come back from its snapshot.
 func FuzzLoader(f *testing.F) {
 	for _, batch := range batches(f, "00000000000000000000.log") {
 		var seed []byte
@@ -171,14 +172,21 @@ func FuzzLoader(f *testing.F) {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, input []byte) {
-		batch := Batch{LastOffset: -1}
+		batch, size := Batch{LastOffset: -1}, len(input)
 		for len(input) >= 2 {
 			n := min(int(input[0])<<8|int(input[1]), len(input)-2)
 			batch.Values = append(batch.Values, input[2:2+n])
 			batch.LastOffset++
 			input = input[2+n:]
 		}
-		_, image, err := NewLoader().Apply(batch)
+		loader := NewLoader()
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		_, image, err := loader.Apply(batch)
+		runtime.ReadMemStats(&after)
+		if used := after.TotalAlloc - before.TotalAlloc; used > uint64(64*size+64<<10) {
+			t.Errorf("%d bytes were allocated for %d", used, size)
+		}
 		if err != nil || image == nil {
 			return
 		}

@@ -5,8 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"os"
 	"path"
+	"path/filepath"
+	"runtime"
 	"slices"
+	"strings"
 	"testing"
 
 	"ottla/protocol"
@@ -212,10 +216,49 @@ func TestNames(t *testing.T) {
 	}
 }
 
-// FuzzIndexes puts any bytes into the index files of a sealed segment: what is read is right, or damage is named.
+// apacheFiles are small files that Apache Kafka 4.4.0 has written.
+func apacheFiles(f *testing.F, suffix string) []string {
+	all, err := filepath.Glob("../../testdata/logs-4.4.0/*/*" + suffix)
+	check(f, err)
+	if len(all) == 0 {
+		f.Fatalf("there is no *%s", suffix)
+	}
+	return slices.DeleteFunc(all, func(name string) bool {
+		info, err := os.Stat(name)
+		check(f, err)
+		return info.Size() > 4<<10
+	})
+}
+
+// allocated runs f and gives the bytes that it allocated.
+func allocated(f func()) uint64 {
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	f()
+	runtime.ReadMemStats(&after)
+	return after.TotalAlloc - before.TotalAlloc
+}
+
+// pooledBytes are the buffers that all segments of a cache share: not the cost of a file.
+const pooledBytes = spanBytes + 4*scratchBytes
+
+// FuzzIndexes puts any bytes into the index files of a sealed segment: what is read is right, or damage is named, and neither costs
+// more than the files are worth.
 func FuzzIndexes(f *testing.F) {
 	f.Add([]byte{0, 0, 0, 3, 0, 0, 0, 160}, []byte{0, 0, 0, 0, 0, 0, 0, 9, 0, 0, 0, 3}, make([]byte, 34))
 	f.Add([]byte{0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff}, make([]byte, 24), []byte{1})
+	for _, name := range apacheFiles(f, IndexSuffix) {
+		index, err := os.ReadFile(name)
+		check(f, err)
+		times, err := os.ReadFile(strings.TrimSuffix(name, IndexSuffix) + TimeIndexSuffix)
+		check(f, err)
+		f.Add(index, times, []byte{})
+	}
+	for _, name := range apacheFiles(f, TxnIndexSuffix) {
+		txns, err := os.ReadFile(name)
+		check(f, err)
+		f.Add([]byte{}, []byte{}, txns)
+	}
 	f.Fuzz(func(t *testing.T, index, times, txns []byte) {
 		made, disk := makeSegment(t, 10, 100)
 		n := &naive{}
@@ -230,28 +273,47 @@ func FuzzIndexes(f *testing.F) {
 		present := Present{Log: n.size, Index: int64(len(index)), TimeIndex: int64(len(times)), TxnIndex: int64(len(txns))}
 		s := Open(NewFileCache(disk, 10), "d", 10, Options{IntervalBytes: 100, IndexBytes: 1 << 20}, present)
 		n.lookAroundOffsets(t, s, rand.New(rand.NewPCG(1, 2)), 30)
-		if largest, err := s.LoadLargest(); err != nil || largest.TimestampMs > 9 {
-			t.Errorf("%+v %v", largest, err)
+		bound := uint64(64*(int(n.size)+len(index)+len(times)+len(txns)) + 64<<10 + pooledBytes)
+		affordable := func(what string, f func()) {
+			if used := allocated(f); used > bound {
+				t.Errorf("%s: %d bytes were allocated, %d may be", what, used, bound)
+			}
 		}
-		if list, err := s.ReadTxnIndex(20); err != nil && !errors.Is(err, ErrTxnIndex) || len(list) > len(txns) {
-			t.Errorf("%v %v", list, err)
-		}
-		if next, err := s.Verify(); err == nil && next != 20 {
-			t.Errorf("ends at %d", next)
-		}
+		affordable("the largest timestamp", func() {
+			if largest, err := s.LoadLargest(); err != nil || largest.TimestampMs > 9 {
+				t.Errorf("%+v %v", largest, err)
+			}
+		})
+		affordable("the aborted transactions", func() {
+			if list, err := s.ReadTxnIndex(20); err != nil && !errors.Is(err, ErrTxnIndex) || len(list) > len(txns) {
+				t.Errorf("%v %v", list, err)
+			}
+		})
+		affordable("all batches", func() {
+			if next, err := s.Verify(); err == nil && next != 20 {
+				t.Errorf("ends at %d", next)
+			}
+		})
 		again := Open(NewFileCache(disk, 10), "d", 10, Options{IntervalBytes: 100, IndexBytes: 1 << 20}, present)
-		if w, err := again.Resume(present, Doubt{}, nil); err == nil && (w.Next != 20 || w.Damage != nil) {
-			t.Errorf("%+v", w)
-		} else if err != nil && !errors.Is(err, ErrIndex) {
-			t.Error(err)
-		}
+		affordable("where to go on", func() {
+			if w, err := again.Resume(present, Doubt{}, nil); err == nil && (w.Next != 20 || w.Damage != nil) {
+				t.Errorf("%+v", w)
+			} else if err != nil && !errors.Is(err, ErrIndex) {
+				t.Error(err)
+			}
+		})
 	})
 }
 
-// FuzzWalk takes any bytes for a .log: the walk ends, and holds nothing that is not a whole batch.
+// FuzzWalk takes any bytes for a .log: the walk ends, holds nothing that is not a whole batch, and costs no more than the bytes are worth.
 func FuzzWalk(f *testing.F) {
 	f.Add(append(batchAt(0, 2, 5, 7), batchAt(2, 1, 5, 7)...))
 	f.Add(make([]byte, 100))
+	for _, name := range apacheFiles(f, LogSuffix) {
+		log, err := os.ReadFile(name)
+		check(f, err)
+		f.Add(log)
+	}
 	f.Fuzz(func(t *testing.T, log []byte) {
 		disk := vfs.NewMem(nil)
 		check(t, disk.MkdirAll("d"))
@@ -259,13 +321,20 @@ func FuzzWalk(f *testing.F) {
 		present := Present{Log: int64(len(log)), Index: -1, TimeIndex: -1, TxnIndex: -1}
 		s := Open(NewFileCache(disk, 10), "d", 0, Options{IntervalBytes: 50, IndexBytes: 1 << 20}, present)
 		var sum int64
-		w, err := s.Rebuild(Doubt{Dense: true}, func(b Batch) error {
-			whole, err := s.Load(b)
-			check(t, err)
-			check(t, whole.CheckCRC())
-			sum += b.Size
-			return nil
+		var w Walked
+		var err error
+		used := allocated(func() {
+			w, err = s.Rebuild(Doubt{Dense: true}, func(b Batch) error {
+				whole, err := s.Load(b)
+				check(t, err)
+				check(t, whole.CheckCRC())
+				sum += b.Size
+				return nil
+			})
 		})
+		if used > uint64(64*len(log)+64<<10+pooledBytes) {
+			t.Errorf("%d bytes were allocated for %d", used, len(log))
+		}
 		if err != nil || w.End != sum || w.End < int64(len(log)) && w.Damage == nil {
 			t.Fatalf("%+v %v, %d bytes of batches in %d", w, err, sum, len(log))
 		}

@@ -7,6 +7,7 @@ import (
 	"io"
 	"path"
 	"regexp"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -429,6 +430,7 @@ func inUncheckedHeader(snapshot []byte, at int) bool {
 	return false
 }
 
+// FuzzDump takes any bytes for any kind of file: all of it is told, or damage is named, and neither costs more than the bytes are worth.
 func FuzzDump(f *testing.F) {
 	names := []string{
 		"t-0/00000000000000000000.log", "t-0/00000000000000000000.index", "t-0/00000000000000000000.timeindex", "t-0/00000000000000000000.txnindex",
@@ -450,7 +452,24 @@ func FuzzDump(f *testing.F) {
 		m := vfs.NewMem(nil)
 		name := names[int(which)%len(names)]
 		put(t, m, name, string(data))
+		bound := uint64(64*len(data) + 64<<10)
+		for rest := data; ; { // what is compressed may expand to MaxDecompressed, batch by batch
+			b, after, err := record.Next(rest)
+			if err != nil {
+				break
+			}
+			if b.Codec() != compress.None {
+				bound += 4<<20 + 2<<20
+			}
+			rest = after
+		}
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
 		err := Dump(io.Discard, m, name, DumpOptions{Deep: true, MaxDecompressed: 1 << 20})
+		runtime.ReadMemStats(&after)
+		if used := after.TotalAlloc - before.TotalAlloc; used > bound {
+			t.Errorf("%s: %d bytes were allocated for %d", name, used, len(data))
+		}
 		if err != nil && !errors.Is(err, ErrDamaged) {
 			t.Fatalf("%s: %v", name, err)
 		}

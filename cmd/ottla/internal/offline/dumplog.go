@@ -75,7 +75,7 @@ func (w *batchWalk) next() (header record.Batch, position, size int64, err error
 
 // zeros tells whether nothing but zero bytes is left.
 func (w *batchWalk) zeros() bool {
-	buffer := make([]byte, 64<<10)
+	buffer := make([]byte, 16<<10)
 	for at := w.position; at < w.size; at += int64(len(buffer)) {
 		n, _ := w.file.ReadAt(buffer[:min(int64(len(buffer)), w.size-at)], at)
 		for _, b := range buffer[:n] {
