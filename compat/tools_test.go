@@ -54,7 +54,7 @@ func TestTools(t *testing.T) {
 
 func toolCases() []toolCase {
 	var all []toolCase
-	for _, part := range [][]toolCase{topicCommandCases(), consoleCases(), offsetShellCases(), otherToolCases(), adminToolCases(), groupToolCases(), consumerGroupToolCases(), perfToolCases()} {
+	for _, part := range [][]toolCase{topicCommandCases(), consoleCases(), offsetShellCases(), otherToolCases(), adminToolCases(), groupToolCases(), consumerGroupToolCases(), perfToolCases(), transactionToolCases()} {
 		all = append(all, part...)
 	}
 	return all
