@@ -33,6 +33,8 @@ type line struct {
 	prepare func(ctx context.Context, s *server) error
 	// round makes one round and gives its figures, the same ones each time.
 	round func(ctx context.Context, s *server) (figures, error)
+	// end gives back what prepare made; nil if there is nothing.
+	end func() error
 	// alone marks a line that starts servers of its own.
 	alone bool
 	// left says why the line could not be measured.
@@ -151,7 +153,10 @@ func (b *bench) all(ctx context.Context) error {
 	return nil
 }
 
-func (b *bench) line(ctx context.Context, l *line) error {
+func (b *bench) line(ctx context.Context, l *line) (err error) {
+	if l.end != nil {
+		defer func() { err = errors.Join(err, l.end()) }()
+	}
 	servers, err := b.serversFor(ctx, l)
 	if err != nil {
 		return err

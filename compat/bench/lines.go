@@ -21,5 +21,5 @@ func allLines(s settings) []*line {
 		(&catchUp{connections: 2, batches: n(8192), passes: 4, topics: map[string]string{}}).line("fetch 1 MiB, 2 connections"),
 		(&groupLoad{members: 100, partitions: 1000, topics: map[string]string{}}).line("group of 100, 1,000 partitions, classic"),
 		(&groupLoad{members: 100, partitions: 1000, next: true, topics: map[string]string{}}).line("group of 100, 1,000 partitions, KIP-848"),
-	}, clientLines(s, n(600_000))...)
+	}, append(clientLines(s, n(600_000)), flushLines(s)...)...)
 }

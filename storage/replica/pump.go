@@ -61,12 +61,22 @@ func (q *queue) empty() bool {
 // pump empties the queue unless someone else is at the log: whoever holds
 // appendMu calls pump after letting go, so a batch that was queued before the
 // failed attempt is seen by the holder's look after it. Everyone who changed the
-// log calls it.
+// log calls it. A round that waits for the disk is the caller's last: his own
+// answer waits until he returns.
 func (r *Replica) pump(now time.Time) {
+	rounds := turnRounds
+	if r.published.Load().FlushMessages > 0 {
+		rounds = 1
+	}
+	r.turn(now, rounds)
+}
+
+// turn is pump, of so many rounds.
+func (r *Replica) turn(now time.Time, rounds int) {
 	for round := 0; !r.queue.empty(); round++ {
-		if round == turnRounds {
+		if round == rounds {
 			// This caller has done enough for others.
-			r.manager.options.Workers(func() { r.pump(now) })
+			r.manager.options.Workers(func() { r.turn(now, turnRounds) })
 			return
 		}
 		if !r.appendMu.TryLock() {
