@@ -18,7 +18,7 @@ INEFFASSIGN := github.com/gordonklaus/ineffassign@v0.2.0
 MISSPELL    := github.com/client9/misspell/cmd/misspell@v0.3.4
 ERRORLINT   := codeberg.org/polyfloyd/go-errorlint@v1.9.1
 
-.PHONY: all install build run test test-quick unit race lint cross torn fuzz soak-fuzz powercut sim soak-sim compat suites readme-table consumers tools applications diff dumpcheck handover crash chaos soak-chaos soak-eos edge bench rebalance rebalance-alone lag control control-sample clean
+.PHONY: all install build run test test-quick unit race lint cross torn fuzz soak-fuzz powercut fulldisk sim soak-sim compat suites readme-table consumers tools applications diff dumpcheck handover crash chaos soak-chaos soak-eos edge bench rebalance rebalance-alone lag control control-sample clean
 
 all: build
 
@@ -29,7 +29,7 @@ run: build ## a working broker on localhost:9092, data in ./data
 	exec ./bin/ottla serve
 
 # Everything, in the order of cost. What a part needs it installs itself.
-test: install build lint cross unit race torn sim fuzz compat suites consumers tools applications diff dumpcheck handover crash powercut chaos edge rebalance-alone lag control-sample
+test: install build lint cross unit race torn sim fuzz compat suites consumers tools applications diff dumpcheck handover crash powercut fulldisk chaos edge rebalance-alone lag control-sample
 	@echo "make test: all parts passed"
 
 test-quick: build ## under two minutes
@@ -100,6 +100,9 @@ handover: build ## directories of three versions of Apache Kafka to Ottla and ba
 
 crash: build
 	compat/run.sh crash
+
+fulldisk: build ## small file systems are filled under load; needs root
+	compat/run.sh fulldisk
 
 powercut: build ## the power of a real ext4 and xfs is cut OTTLA_POWERCUTS times under load (5 unless told otherwise); needs root
 	compat/run.sh powercut

@@ -16,6 +16,7 @@
 #   run.sh soak-chaos  the same for long, round after round; goes on where it ended (testdata/soak/)
 #   run.sh soak-eos    Kafka Streams, Java and franz-go copy loops for long, killed with the node every 20 s: exactly once (testdata/soak/)
 #   run.sh powercut    the power of real file systems is cut under load (OTTLA_POWERCUTS times; needs root for loop devices)
+#   run.sh fulldisk    small file systems are filled under load, and make room again (needs root for loop devices)
 #   run.sh measure     only the measured figures
 #   run.sh bench       Ottla and Apache Kafka measured side by side (flags: compat/bench, as -quick)
 #   run.sh rebalance   a group of a hundred real members on a thousand partitions, on both
@@ -23,6 +24,7 @@
 #   run.sh diff        raw requests, every field of the answers compared with the record of Apache Kafka
 #   run.sh control     clients, consumers, tools, applications and diff against Apache Kafka 4.4.0, recorded under testdata/control/
 #   run.sh control-diff   of it only diff
+#   run.sh control-fulldisk   what Apache Kafka does on a full disk, recorded there too
 #   run.sh control-sample   a few cells against Apache Kafka again, compared with what is recorded; and RESULTS.md is in step (for CI)
 #   run.sh all         install, clients, suites, tools, applications, diff, dumpcheck, handover, crash
 #
@@ -57,6 +59,20 @@ run_tests() { # NAME TIMEOUT [pattern below the test]
 
 results() { # where this run's results go: nowhere when only a part of the cells runs
   if [ -n "${OTTLA_COMPAT_RUN:-}" ]; then unset OTTLA_COMPAT_RESULTS; else export OTTLA_COMPAT_RESULTS="$1"; fi
+}
+
+on_disks() { # for tests that make file systems: one that ran out of time leaves them mounted; they go with the programs on them
+  export PATH="$PATH:/usr/sbin:/sbin" TMPDIR
+  TMPDIR=$(mktemp -d "${TMPDIR:-/tmp}/ottla-disks.XXXXXX")
+  trap release EXIT
+}
+
+release() {
+  local mount device
+  sweep
+  for mount in $(awk -v below="$TMPDIR/" 'index($2, below) == 1 { print $2 }' /proc/mounts); do umount "$mount" || umount -l "$mount" || true; done
+  for device in $(losetup -n -O NAME,BACK-FILE 2>/dev/null | awk -v below="$TMPDIR/" 'index($2, below) == 1 { print $1 }'); do losetup -d "$device" || true; done
+  rm -rf "$TMPDIR"
 }
 
 case "${1:-}" in
@@ -103,18 +119,14 @@ case "${1:-}" in
     ;;
   powercut)
     "$here/install.sh"
-    export PATH="$PATH:/usr/sbin:/sbin" TMPDIR
-    TMPDIR=$(mktemp -d "${TMPDIR:-/tmp}/ottla-powercut.XXXXXX")
-    # A test that ran out of time leaves its file systems mounted; they go with the programs on them.
-    release() {
-      local mount device
-      sweep
-      for mount in $(awk -v below="$TMPDIR/" 'index($2, below) == 1 { print $2 }' /proc/mounts); do umount "$mount" || umount -l "$mount" || true; done
-      for device in $(losetup -n -O NAME,BACK-FILE 2>/dev/null | awk -v below="$TMPDIR/" 'index($2, below) == 1 { print $1 }'); do losetup -d "$device" || true; done
-      rm -rf "$TMPDIR"
-    }
-    trap release EXIT
+    on_disks
     run_tests TestPowerCut 60m
+    ;;
+  fulldisk)
+    "$here/install.sh"
+    on_disks
+    results "$here/results"
+    run_tests TestFullDisk 10m
     ;;
   edge)
     "$here/install.sh"
@@ -163,6 +175,13 @@ case "${1:-}" in
     export OTTLA_COMPAT_TARGET=kafka
     results "$root/testdata/control"
     run_tests TestDiff 25m
+    ;;
+  control-fulldisk)
+    "$here/install.sh"
+    on_disks
+    export OTTLA_COMPAT_TARGET=kafka
+    results "$root/testdata/control"
+    run_tests TestFullDisk 15m
     ;;
   control-sample)
     "$here/install.sh"

@@ -29,7 +29,10 @@ type Disk struct {
 }
 
 // NewDisk makes a file system in a file below dir and mounts it.
-func NewDisk(kind, dir string) (*Disk, error) {
+func NewDisk(kind, dir string) (*Disk, error) { return NewDiskOf(kind, dir, imageBytes) }
+
+// NewDiskOf is NewDisk with a size.
+func NewDiskOf(kind, dir string, sizeBytes int64) (*Disk, error) {
 	d := &Disk{Kind: kind, image: filepath.Join(dir, kind+".img"), Mount: filepath.Join(dir, kind)}
 	if err := os.MkdirAll(d.Mount, 0o755); err != nil {
 		return nil, err
@@ -38,7 +41,7 @@ func NewDisk(kind, dir string) (*Disk, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := f.Truncate(imageBytes); err != nil {
+	if err := f.Truncate(sizeBytes); err != nil {
 		return nil, err
 	}
 	if err := f.Close(); err != nil {
