@@ -227,7 +227,9 @@ func writeDirectories(t *testing.T, base *harness.Node, version string, format [
 	if out, err := exec.Command(harness.OttlaBinary(), "adopt", h.data).CombinedOutput(); err == nil || !strings.Contains(string(out), "in use") {
 		t.Errorf("ottla adopt on a directory that Apache Kafka has in use: %v\n%s", err, out)
 	}
+	checkFiles(t, "Apache Kafka "+version+" has in use", h.data)
 	h.do("stop")
+	checkFiles(t, "Apache Kafka "+version+" has closed", h.data)
 	clean.data = filepath.Join(dir, "clean")
 	if err := os.CopyFS(clean.data, os.DirFS(h.data)); err != nil {
 		t.Fatal(err)
@@ -244,6 +246,7 @@ func writeDirectories(t *testing.T, base *harness.Node, version string, format [
 	if err := h.jvm.Kill(); err != nil {
 		t.Fatal(err)
 	}
+	checkFiles(t, "Apache Kafka "+version+" left when it was killed", h.data)
 	said := h.jvm.Said()
 	h.acked, _ = strconv.Atoi(said[len(said)-1])
 	return [2]*handedOver{&clean, h}
@@ -275,7 +278,9 @@ func (h *handedOver) toOttla(left string) {
 		h.Error(err)
 	}
 	h.before = h.take()
+	checkFiles(h.T, "Ottla has in use", h.data)
 	stopCleanly(h.T, ottla)
+	checkFiles(h.T, "Ottla has closed", h.data)
 	text, err := os.ReadFile(ottla.LogPath())
 	if err != nil {
 		h.Fatal(err)
@@ -376,6 +381,7 @@ func (h *handedOver) backToKafka(left string) {
 		h.Error(err)
 	}
 	h.do("stop")
+	checkFiles(h.T, "Apache Kafka has closed after Ottla", h.data)
 	text, err := os.ReadFile(h.log)
 	if err != nil {
 		h.Fatal(err)

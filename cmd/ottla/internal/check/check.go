@@ -21,6 +21,8 @@ type Options struct {
 	Progress func(done Totals, file string)
 	// InUse tells whether a server holds the lock file named. Nil: the system is asked.
 	InUse func(lockFile string) bool
+
+	pool *compress.Pool // of a test that makes many checks
 }
 
 const defaultMaxDecompressed = 256 << 20
@@ -45,7 +47,10 @@ func Run(fsys vfs.FS, dirs []string, o Options) (*Report, error) {
 	if o.InUse == nil {
 		o.InUse = lockedByOther
 	}
-	c := &checker{fsys: fsys, options: o, pool: compress.NewPool(), report: newReport(), home: map[protocol.TopicPartition]*directory{}}
+	if o.pool == nil {
+		o.pool = compress.NewPool()
+	}
+	c := &checker{fsys: fsys, options: o, pool: o.pool, report: newReport(), home: map[protocol.TopicPartition]*directory{}}
 	for _, dir := range dirs {
 		d, err := c.open(path.Clean(dir))
 		if err != nil {

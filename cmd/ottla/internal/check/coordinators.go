@@ -53,19 +53,9 @@ func (k *coordinatorCheck) batch(b record.Batch, records []record.Record) {
 		err = k.apply(b, records)
 	}
 	if err != nil {
-		k.fault(CoordinatorState, k.segmentAt(b.BaseOffset()), -1, k.name, "the batch at offset %d: %v", b.BaseOffset(), err)
+		k.fault(CoordinatorState, k.at.file, k.at.position, k.name, "the batch at offset %d: %v", b.BaseOffset(), err)
 		k.stopped = true
 	}
-}
-
-func (l *logCheck) segmentAt(offset protocol.Offset) string {
-	base := offset
-	for _, s := range l.segments {
-		if s.base <= offset {
-			base = s.base
-		}
-	}
-	return l.segmentFile(base, ".log")
 }
 
 // decode reads every key and value, whose kinds and versions must be known.

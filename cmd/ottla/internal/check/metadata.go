@@ -13,6 +13,7 @@ import (
 	"ottla/controller/quorum"
 	"ottla/protocol"
 	"ottla/protocol/record"
+	"ottla/protocol/schema"
 	"ottla/storage/checkpoint"
 )
 
@@ -153,7 +154,7 @@ func (m *metadataCheck) begin() {
 		if len(m.snapshots) > 0 && m.snapshots[0].end == 0 {
 			first := m.snapshots[0]
 			m.snapshots = m.snapshots[1:]
-			values, ok := m.readSnapshot(path.Join(m.dir, first.file), true)
+			values, ok := m.readSnapshot(first)
 			if m.known = ok; ok && len(values) > 0 {
 				m.restart(first, values)
 				return
@@ -161,7 +162,7 @@ func (m *metadataCheck) begin() {
 		}
 		if m.bootstrap != "" {
 			// Whether it can be read is checked with the files of the directory.
-			if values, ok := m.read(m.bootstrap, false, func(int64, string, ...any) {}); ok {
+			if values, ok := m.read(m.bootstrap, nil, func(int64, string, ...any) {}); ok {
 				m.restart(snapshotID{file: bootstrapFile}, values)
 			}
 		}
@@ -184,6 +185,24 @@ func (m *metadataCheck) restart(id snapshotID, values [][]byte) bool {
 	m.known = true
 	return true
 }
+
+// normal makes a registration what a snapshot of Apache Kafka makes of it: the features are in no order, and where nothing
+// is said of cordoned directories there are none.
+func normal(value []byte) []byte {
+	decoded, version, err := schema.DecodeMetadata(value)
+	broker, ok := decoded.(*schema.RegisterBrokerRecord)
+	if err != nil || !ok {
+		return value
+	}
+	slices.SortFunc(broker.Features, func(a, b schema.BrokerFeature) int { return strings.Compare(a.Name, b.Name) })
+	if version >= cordonedSince && broker.CordonedLogDirs == nil {
+		broker.CordonedLogDirs = []protocol.UUID{}
+	}
+	return schema.EncodeMetadata(broker, version)
+}
+
+// cordonedSince is the version of RegisterBrokerRecord that has cordonedLogDirs.
+const cordonedSince = 4
 
 func load(id snapshotID, values [][]byte) (*metadata.Loader, error) {
 	loader := metadata.NewLoader()
@@ -212,23 +231,13 @@ func (m *metadataCheck) consume(b record.Batch, records []record.Record) {
 	}
 	if !b.IsControl() {
 		for _, r := range records {
-			batch.Values = append(batch.Values, r.Value)
+			batch.Values = append(batch.Values, normal(r.Value))
 		}
 	}
 	if _, _, err := m.loader.Apply(batch); err != nil {
-		m.fault(MetadataRecord, m.segmentOf(b.BaseOffset()), -1, m.name, "the batch at offset %d: %v", b.BaseOffset(), err)
+		m.fault(MetadataRecord, m.at.file, m.at.position, m.name, "the batch at offset %d: %v", b.BaseOffset(), err)
 		m.known = false
 	}
-}
-
-func (m *metadataCheck) segmentOf(offset protocol.Offset) string {
-	base := offset
-	for _, s := range m.segments {
-		if s.base <= offset {
-			base = s.base
-		}
-	}
-	return m.segmentFile(base, ".log")
 }
 
 // checkLeader holds a batch against the rule that a leader's first one says so, and against quorum-state, which is
@@ -240,10 +249,9 @@ func (m *metadataCheck) checkLeader(b record.Batch, records []record.Record) {
 		kind, err := record.ParseControlKey(records[0].Key)
 		begins = err == nil && kind == record.ControlLeaderChange
 	}
-	file := m.segmentOf(b.BaseOffset())
 	switch {
 	case m.epoch != protocol.NoLeaderEpoch && epoch > m.epoch && !begins:
-		m.fault(MetadataRecord, file, -1, m.name, "leader epoch %d begins at offset %d without a leader change", epoch, b.BaseOffset())
+		m.fault(MetadataRecord, m.at.file, m.at.position, m.name, "leader epoch %d begins at offset %d without a leader change", epoch, b.BaseOffset())
 	case m.led >= 0 && epoch > m.led:
 		m.fault(QuorumState, path.Join(m.dir, quorumStateFile), -1, m.name, "the last election is that of epoch %d, and the batch at offset %d is of epoch %d", m.led, b.BaseOffset(), epoch)
 		m.led = epoch
@@ -257,7 +265,7 @@ func (m *metadataCheck) pass(upTo protocol.Offset) {
 		id := m.snapshots[0]
 		m.snapshots = m.snapshots[1:]
 		file := path.Join(m.dir, id.file)
-		values, ok := m.readSnapshot(file, true)
+		values, ok := m.readSnapshot(id)
 		if !ok {
 			continue
 		}
@@ -314,7 +322,7 @@ func (m *metadataCheck) finish() {
 	}
 	m.pass(end)
 	for _, id := range m.snapshots {
-		if _, ok := m.readSnapshot(path.Join(m.dir, id.file), true); ok && !m.broken {
+		if _, ok := m.readSnapshot(id); ok && !m.broken {
 			m.tell(m.d.clean, MetadataState, path.Join(m.dir, id.file), -1, m.name, "it is of offset %d, and the log ends at %d", id.end, m.next)
 		}
 	}
@@ -327,9 +335,10 @@ func (m *metadataCheck) finish() {
 }
 
 // readSnapshot reads the values of a snapshot.
-func (m *metadataCheck) readSnapshot(file string, whole bool) ([][]byte, bool) {
+func (m *metadataCheck) readSnapshot(id snapshotID) ([][]byte, bool) {
 	m.report.Checked.Files++
-	return m.read(file, whole, func(position int64, format string, args ...any) {
+	file := path.Join(m.dir, id.file)
+	return m.read(file, &id, func(position int64, format string, args ...any) {
 		m.fault(MetadataSnapshot, file, position, m.name, format, args...)
 	})
 }
@@ -337,7 +346,7 @@ func (m *metadataCheck) readSnapshot(file string, whole bool) ([][]byte, bool) {
 // checkBootstrap reads bootstrap.checkpoint, a bare list of batches.
 func (c *checker) checkBootstrap(d *directory, file string) {
 	c.report.Checked.Files++
-	values, ok := c.read(file, false, func(position int64, format string, args ...any) {
+	values, ok := c.read(file, nil, func(position int64, format string, args ...any) {
 		c.fault(MetadataSnapshot, file, position, "", format, args...)
 	})
 	if !ok {
@@ -348,15 +357,16 @@ func (c *checker) checkBootstrap(d *directory, file string) {
 	}
 }
 
-// read reads a snapshot: batches from offset 0 on, the first record a header and the last a footer if it is to be whole.
-func (c *checker) read(file string, whole bool, fault func(position int64, format string, args ...any)) (values [][]byte, ok bool) {
+// read reads a snapshot: batches from offset 0 on, the first record a header and the last a footer; or, without an id, a
+// bootstrap.checkpoint, which may be a bare list of batches.
+func (c *checker) read(file string, id *snapshotID, fault func(position int64, format string, args ...any)) (values [][]byte, ok bool) {
 	reader, err := openBatches(c.fsys, file)
 	if err != nil {
 		fault(-1, "%v", err)
 		return nil, false
 	}
 	defer reader.close()
-	s := snapshotRead{checker: c, first: -1, last: -1}
+	s := snapshotRead{checker: c, id: id, first: -1, last: -1}
 	for {
 		f, err := reader.next()
 		if errors.Is(err, io.EOF) {
@@ -372,10 +382,10 @@ func (c *checker) read(file string, whole bool, fault func(position int64, forma
 		}
 	}
 	switch {
-	case whole && s.first != record.ControlSnapshotHeader:
+	case id != nil && s.first != record.ControlSnapshotHeader:
 		fault(0, "the first record is no snapshot header")
 		return nil, false
-	case whole && s.last != record.ControlSnapshotFooter:
+	case id != nil && s.last != record.ControlSnapshotFooter:
 		fault(reader.size, "the footer is missing, so it is not whole")
 		return nil, false
 	}
@@ -385,6 +395,7 @@ func (c *checker) read(file string, whole bool, fault func(position int64, forma
 // snapshotRead gathers the content of a snapshot.
 type snapshotRead struct {
 	*checker
+	id          *snapshotID
 	next        protocol.Offset
 	first, last record.ControlType
 	batches     int
@@ -398,6 +409,8 @@ func (s *snapshotRead) batch(f found) error {
 		return fmt.Errorf("the checksum of the batch at offset %d is %08x, not %08x", b.BaseOffset(), f.crc, b.CRC())
 	case b.BaseOffset() != s.next || b.LastOffsetDelta() < 0:
 		return fmt.Errorf("a batch begins at offset %d, but %d is next", b.BaseOffset(), s.next)
+	case s.id != nil && b.PartitionLeaderEpoch() != s.id.epoch:
+		return fmt.Errorf("the batch at offset %d has leader epoch %d, but the snapshot is of epoch %d", b.BaseOffset(), b.PartitionLeaderEpoch(), s.id.epoch)
 	case !f.whole:
 		return fmt.Errorf("a batch of %d bytes is larger than any of a snapshot", f.size)
 	case s.last == record.ControlSnapshotFooter:
@@ -410,7 +423,7 @@ func (s *snapshotRead) batch(f found) error {
 		}
 		s.report.Checked.Records++
 		if !b.IsControl() {
-			s.values = append(s.values, r.Value)
+			s.values = append(s.values, normal(r.Value))
 			continue
 		}
 		kind, err := record.ParseControlKey(r.Key)

@@ -56,6 +56,7 @@ type logCheck struct {
 	epochsOf  string // the file; "" if there is nothing to compare with
 	producers producerCheck
 
+	at        place           // of the batch whose records are being consumed
 	next      protocol.Offset // the least base offset that may come
 	epoch     protocol.LeaderEpoch
 	lost      bool // offsets of the batch before are not believed
@@ -65,6 +66,12 @@ type logCheck struct {
 	compacted bool // it is known to be
 	swapping  bool // compacted segments wait to be put in place
 	leftOver  []string
+}
+
+// place is where a batch lies.
+type place struct {
+	file     string
+	position int64
 }
 
 // sure tells that what lies at an offset was made durable, so that it must be in order.
@@ -176,6 +183,8 @@ func (l *logCheck) checkTopicID(p *partition) {
 		if topic == nil || topic.Partition(p.tp.Partition) == nil {
 			l.note(Stray, l.dir, -1, l.name, "the metadata has no %s", p.tp)
 			topic = nil
+		} else if id := topic.Partition(p.tp.Partition).Directory(l.d.meta.NodeID); l.d.known && !p.future && !id.IsZero() && id != l.d.meta.DirectoryID && assignable(id) {
+			l.note(Stray, l.dir, -1, l.name, "the metadata has %s in the directory %s", p.tp, id)
 		}
 	}
 	if l.missing(file) {
@@ -193,6 +202,11 @@ func (l *logCheck) checkTopicID(p *partition) {
 	case topic != nil && topic.ID != id:
 		l.tell(l.d.clean, TopicID, file, -1, l.name, "it says that the topic is %s, and the metadata that it is %s", id, topic.ID)
 	}
+}
+
+// assignable tells ids of directories from those that name none: unassigned, lost, migrating (DirectoryId.java).
+func assignable(id protocol.DirectoryID) bool {
+	return slices.ContainsFunc(id[:len(id)-1], func(b byte) bool { return b != 0 }) || id[len(id)-1] >= 100
 }
 
 // walk goes through the batches of all segments, and through what is beside them.
@@ -310,13 +324,14 @@ func (l *logCheck) checkEpoch(file string, f found) {
 		l.tell(l.sure(offset), BatchEpoch, file, f.position, l.name, "the batch at offset %d has leader epoch %d, after one of epoch %d", f.batch.BaseOffset(), epoch, l.epoch)
 		return
 	}
-	if l.epochsOf == "" || f.batch.LastOffset() < l.start {
-		l.epoch = epoch
+	if l.epochsOf == "" || f.batch.LastOffset() < l.start || !l.d.clean && len(l.epochs) > 0 && offset < l.epochs[0].Start {
+		l.epoch = epoch // deleted; of a log that is not closed the checkpoint may not know its start yet
 		return
 	}
-	says := protocol.NoLeaderEpoch
-	if i := sort.Search(len(l.epochs), func(i int) bool { return l.epochs[i].Start > offset }); i > 0 {
-		says = l.epochs[i-1].Epoch
+	says := l.epochAt(offset)
+	if says == epoch {
+		offset = f.batch.LastOffset()
+		says = l.epochAt(offset)
 	}
 	if says == epoch {
 		l.epoch = epoch
@@ -325,4 +340,13 @@ func (l *logCheck) checkEpoch(file string, f found) {
 	l.tell(l.sure(offset), EpochStart, l.epochsOf, -1, l.name, "it says that offset %d is of epoch %d, and the batch at byte %d of %s that it is of epoch %d",
 		offset, says, f.position, path.Base(file), epoch)
 	l.epochsOf = "" // one of the two is wrong, and what follows from it is not told again
+}
+
+// epochAt is the leader epoch of an offset, as leader-epoch-checkpoint tells.
+func (l *logCheck) epochAt(offset protocol.Offset) protocol.LeaderEpoch {
+	i := sort.Search(len(l.epochs), func(i int) bool { return l.epochs[i].Start > offset })
+	if i == 0 {
+		return protocol.NoLeaderEpoch
+	}
+	return l.epochs[i-1].Epoch
 }

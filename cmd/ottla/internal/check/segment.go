@@ -3,6 +3,7 @@ package check
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"io"
 
 	"ottla/protocol"
@@ -104,47 +105,53 @@ func (s *segmentCheck) misplaced(reader *batchReader, stop *misplaced, last bool
 
 // checkBatch checks one batch; false ends the walk: a start cuts the log off before it.
 func (s *segmentCheck) checkBatch(f found) bool {
-	b := f.batch
+	refused := s.checkCRC(f)
+	if refused == nil {
+		refused = s.checkOffsets(f.batch)
+	}
 	switch {
-	case f.crc != b.CRC() && !s.sure(s.next) && !s.strict:
-		s.note(TornTail, s.file, f.position, s.name, "the checksum of the batch at offset %d is %08x, not %08x; a start cuts the log off here",
-			b.BaseOffset(), f.crc, b.CRC())
+	case refused != nil && !s.sure(s.next) && !s.strict:
+		s.note(TornTail, s.file, f.position, s.name, "%s; a start cuts the log off here, at offset %d", refused.why, s.next)
 		s.cut = true
 		return false
-	case f.crc != b.CRC():
-		s.reject(f, BatchCRC, "the checksum of the batch at offset %d is %08x, not %08x", b.BaseOffset(), f.crc, b.CRC())
-	case !s.checkOffsets(f) || !s.checkHeader(f):
-	default:
-		s.checkEpoch(s.file, f)
-		s.accept(f)
-		return true
+	case refused == nil:
+		refused = s.checkHeader(f)
 	}
-	s.indexes.skip(f)
+	if refused == nil {
+		s.checkEpoch(s.file, f)
+		refused = s.accept(f)
+	}
+	if refused != nil {
+		s.reject(f, refused)
+	}
 	return true
 }
 
-// reject reports a batch, of which nothing is believed then.
-func (s *segmentCheck) reject(f found, name Fault, format string, args ...any) {
-	s.fault(name, s.file, f.position, s.name, format, args...)
+func (s *segmentCheck) checkCRC(f found) *refusal {
+	if f.crc == f.batch.CRC() {
+		return nil
+	}
+	return refuse(BatchCRC, "the checksum of the batch at offset %d is %08x, not %08x", f.batch.BaseOffset(), f.crc, f.batch.CRC())
+}
+
+// reject reports a batch, of which nothing is believed then: what comes behind it is not held against it.
+func (s *segmentCheck) reject(f found, refused *refusal) {
+	s.fault(refused.name, s.file, f.position, s.name, "%s", refused.why)
 	s.lost, s.exact = true, false
 	s.producers.forget()
-	if s.consume != nil {
-		s.broken = true
-	}
+	s.broken = s.broken || s.consume != nil
+	s.indexes.skip(f)
 }
 
 // checkOffsets holds the batch's offsets, which the checksum does not cover, against what came before.
-func (s *segmentCheck) checkOffsets(f found) bool {
-	b := f.batch
+func (s *segmentCheck) checkOffsets(b record.Batch) *refusal {
 	base, delta := b.BaseOffset(), b.LastOffsetDelta()
 	last := base + protocol.Offset(delta)
 	switch {
 	case base < s.base || delta < 0 || last < base || last-s.base > 1<<31-1:
-		s.reject(f, BatchOffset, "the batch has the offsets %d to %d, in the segment that begins at %d", base, last, s.base)
-		return false
+		return refuse(BatchOffset, "the batch has the offsets %d to %d, in the segment that begins at %d", base, last, s.base)
 	case base < s.next && !s.lost, s.strict && base != s.next && !s.lost:
-		s.reject(f, BatchOffset, "the batch begins at offset %d, but %d is next", base, s.next)
-		return false
+		return refuse(BatchOffset, "the batch begins at offset %d, but %d is next", base, s.next)
 	case base > s.next && !s.lost:
 		if s.gaps++; s.gaps == 1 {
 			s.firstAt = s.next
@@ -154,11 +161,11 @@ func (s *segmentCheck) checkOffsets(f found) bool {
 	if int64(b.Count()) < int64(delta)+1 {
 		s.sparse = true
 	}
-	return true
+	return nil
 }
 
 // checkHeader looks for what no server writes.
-func (s *segmentCheck) checkHeader(f found) bool {
+func (s *segmentCheck) checkHeader(f found) *refusal {
 	b := f.batch
 	id, transactional := b.ProducerID(), b.IsTransactional()
 	why := ""
@@ -180,78 +187,98 @@ func (s *segmentCheck) checkHeader(f found) bool {
 	case b.IsLogAppendTime() && b.MaxTimestamp() < 0:
 		why = "its append time is before 1970"
 	default:
-		return true
+		return nil
 	}
-	s.reject(f, BatchHeader, "the batch at offset %d: %s (attributes %#x, %d records, last offset delta %d, producer %d, epoch %d, sequence %d)",
+	return refuse(BatchHeader, "the batch at offset %d: %s (attributes %#x, %d records, last offset delta %d, producer %d, epoch %d, sequence %d)",
 		b.BaseOffset(), why, uint16(b.Attributes()), b.Count(), b.LastOffsetDelta(), id, b.ProducerEpoch(), b.BaseSequence())
-	return false
 }
 
 // accept takes a batch whose header is in order: its records, and what it does to indexes and producers.
-func (s *segmentCheck) accept(f found) {
+func (s *segmentCheck) accept(f found) *refusal {
 	b := f.batch
 	if s.consume != nil && f.whole {
 		b = bytes.Clone(b)
 	}
 	s.passSnapshots(b.BaseOffset())
+	records, refused := s.checkRecords(f, b)
+	if refused != nil {
+		s.next = b.NextOffset()
+		refused.why = fmt.Sprintf("the batch at offset %d: %s", b.BaseOffset(), refused.why)
+		return refused
+	}
 	s.indexes.batch(f)
-	if !f.whole {
-		s.note(NotRead, s.file, f.position, s.name, "the records of the batch at offset %d were not read: it has %d bytes", b.BaseOffset(), f.size)
-	} else if records, ok := s.checkRecords(f, b); ok && s.consume != nil {
+	if s.consume != nil {
+		s.at = place{s.file, f.position}
 		s.consume(b, records)
-	} else if !ok && s.consume != nil {
-		s.broken = true
 	}
 	s.applyProducer(f, b)
 	s.next, s.lost = b.NextOffset(), false
+	return nil
+}
+
+// refusal is why a batch is not believed.
+type refusal struct {
+	name Fault
+	why  string
+}
+
+func refuse(name Fault, format string, args ...any) *refusal {
+	return &refusal{name, fmt.Sprintf(format, args...)}
 }
 
 // checkRecords reads the records of a batch, and gives them if somebody wants them.
-func (s *segmentCheck) checkRecords(f found, b record.Batch) (records []record.Record, ok bool) {
+func (s *segmentCheck) checkRecords(f found, b record.Batch) ([]record.Record, *refusal) {
+	if !f.whole {
+		return nil, s.unread(f, "it has %d bytes", f.size)
+	}
+	var records []record.Record
 	largest, before := record.NoTimestamp, int32(-1)
 	for r, err := range record.Records(b, s.pool, s.options.MaxDecompressed) {
 		switch {
 		case errors.Is(err, compress.ErrTooLarge):
-			s.note(NotRead, s.file, f.position, s.name, "the records of the batch at offset %d were not read: they expand to more than %d bytes", b.BaseOffset(), s.options.MaxDecompressed)
-			return nil, false
+			return nil, s.unread(f, "they expand to more than %d bytes", s.options.MaxDecompressed)
 		case err != nil:
-			s.fault(BatchRecords, s.file, f.position, s.name, "the batch at offset %d: %v", b.BaseOffset(), err)
-			return nil, false
+			return nil, refuse(BatchRecords, "%v", err)
 		case r.OffsetDelta <= before || r.OffsetDelta > b.LastOffsetDelta():
-			s.fault(BatchRecords, s.file, f.position, s.name, "the batch at offset %d: a record has the offset delta %d after %d, of %d", b.BaseOffset(), r.OffsetDelta, before, b.LastOffsetDelta())
-			return nil, false
+			return nil, refuse(BatchRecords, "a record has the offset delta %d after %d, of %d", r.OffsetDelta, before, b.LastOffsetDelta())
 		}
 		s.report.Checked.Records++
 		before, largest = r.OffsetDelta, max(largest, r.Timestamp)
 		if b.IsControl() {
-			s.checkControl(f, b, r)
+			if err := s.checkControl(r); err != nil {
+				return nil, refuse(BatchControl, "the control record at offset %d: %v", r.Offset, err)
+			}
 		}
 		if s.consume != nil {
 			records = append(records, r)
 		}
 	}
 	if b.Count() > 0 && !b.IsLogAppendTime() && largest != b.MaxTimestamp() {
-		s.fault(BatchTimestamp, s.file, f.position, s.name, "the batch at offset %d: the header's largest timestamp is %d, that of its records %d", b.BaseOffset(), b.MaxTimestamp(), largest)
+		return nil, refuse(BatchTimestamp, "the header's largest timestamp is %d, that of its records %d", b.MaxTimestamp(), largest)
 	}
-	return records, true
+	return records, nil
+}
+
+// unread notes records beyond a limit. Whoever wants the records can say nothing of the log then.
+func (s *segmentCheck) unread(f found, format string, args ...any) *refusal {
+	s.note(NotRead, s.file, f.position, s.name, "the records of the batch at offset %d were not read: %s", f.batch.BaseOffset(), fmt.Sprintf(format, args...))
+	s.broken = s.broken || s.consume != nil
+	return nil
 }
 
 // checkControl reads a control record: the end of a transaction in a partition, Raft's in the metadata log.
-func (s *segmentCheck) checkControl(f found, b record.Batch, r record.Record) {
+func (s *segmentCheck) checkControl(r record.Record) error {
 	kind, err := record.ParseControlKey(r.Key)
-	if err == nil {
-		switch {
-		case kind.IsMarker() && !s.strict:
-			_, err = record.ParseEndTxnMarker(r.Key, r.Value)
-		case s.strict && !kind.IsMarker():
-			err = parseQuorumControl(kind, r.Value)
-		default:
-			err = errors.New("its type, " + kind.String() + ", does not belong here")
-		}
+	switch {
+	case err != nil:
+	case kind.IsMarker() && !s.strict:
+		_, err = record.ParseEndTxnMarker(r.Key, r.Value)
+	case s.strict && !kind.IsMarker():
+		err = parseQuorumControl(kind, r.Value)
+	default:
+		err = fmt.Errorf("its type, %s, does not belong here", kind)
 	}
-	if err != nil {
-		s.fault(BatchControl, s.file, f.position, s.name, "the control record at offset %d: %v", r.Offset, err)
-	}
+	return err
 }
 
 // parseQuorumControl reads the control records of KRaft.
