@@ -281,6 +281,27 @@ func TestHeldUpControllerBlamesNobody(t *testing.T) {
 	}
 }
 
+// TestHeldUpAgainAndAgain: nor if it is held up time after time, each time for less than two looks.
+func TestHeldUpAgainAndAgain(t *testing.T) {
+	f := newFixture(t)
+	f.join(1, 1)
+	for range 3 {
+		f.now = f.now.Add(4 * time.Second)
+		result, err := f.c.Tick(f.turn())
+		if err != nil {
+			t.Fatal(err)
+		}
+		f.apply(result)
+	}
+	if f.c.Image().Broker(1).Fenced {
+		t.Fatal("fenced for the controller's own absences")
+	}
+	f.pass(9 * time.Second)
+	if !f.c.Image().Broker(1).Fenced {
+		t.Fatal("a broker that stays silent was not fenced")
+	}
+}
+
 func deref(text *string) string {
 	if text == nil {
 		return ""

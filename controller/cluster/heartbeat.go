@@ -216,9 +216,10 @@ func (c *Controller) Tick(turn machine.Turn) (machine.Result, error) {
 
 // excuse keeps brokers from paying for the controller's own absence: while it was
 // held up, as by a slow disk or a decision with thousands of partitions, no
-// heartbeat could be heard, so that time is nobody's silence.
+// heartbeat could be heard, so that time is nobody's silence. It is by how much
+// Tick comes late, each time: one may be held up again and again.
 func (c *Controller) excuse(now time.Time) {
-	if absent := now.Sub(c.lastTick); !c.lastTick.IsZero() && absent > 2*c.tickInterval() {
+	if absent := now.Sub(c.lastTick) - c.tickInterval(); !c.lastTick.IsZero() && absent > 0 {
 		for _, known := range c.sessions {
 			if known.heard = known.heard.Add(absent); known.heard.After(now) {
 				known.heard = now

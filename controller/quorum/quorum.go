@@ -64,6 +64,7 @@ type Quorum struct {
 	queueMu  sync.Mutex
 	queue    []submission
 	draining bool
+	ticking  bool // a Tick waits in the queue, or is being decided
 
 	// What follows belongs to whoever drains the queue (or to Open).
 	core         *raft.Core

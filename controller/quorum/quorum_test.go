@@ -175,6 +175,22 @@ func TestGroupCommit(t *testing.T) {
 	r.restart().holds()
 }
 
+// TestOneTickWaits: of those that come while the quorum is held up only the first is decided, so that the next one shows for how long it was.
+func TestOneTickWaits(t *testing.T) {
+	r := started(t)
+	m := r.machine.(*toy)
+	before, begin := len(m.ticks), r.now
+	r.q.Submit(r.now, "a", func(any, error) { // on the turn of whoever drains the queue
+		for i := range 5 {
+			r.q.Tick(begin.Add(time.Duration(i) * time.Second))
+		}
+	})
+	r.q.Tick(begin.Add(time.Minute))
+	if got := m.ticks[before:]; len(got) != 2 || !got[0].Equal(begin) || !got[1].Equal(begin.Add(time.Minute)) {
+		t.Errorf("ticks at %v", got)
+	}
+}
+
 func TestFullQueueRefuses(t *testing.T) {
 	r := newRig(t)
 	r.options.Machine, r.options.MaxQueuedRequest = r.machine, 3

@@ -41,6 +41,7 @@ type toy struct {
 	values    []string
 	committed protocol.Offset
 	active    bool
+	ticks     []time.Time
 }
 
 func toyRecord(n int, value string) machine.Record {
@@ -107,8 +108,12 @@ func (m *toy) Handle(turn machine.Turn, request any) (machine.Result, error) {
 	panic("unknown request")
 }
 
-func (m *toy) Tick(machine.Turn) (machine.Result, error) { return machine.Result{}, nil }
-func (m *toy) NextDeadline() time.Time                   { return time.Time{} }
+func (m *toy) Tick(turn machine.Turn) (machine.Result, error) {
+	m.ticks = append(m.ticks, turn.Now)
+	return machine.Result{}, nil
+}
+
+func (m *toy) NextDeadline() time.Time { return time.Time{} }
 
 // rig is a quorum over a disk in memory.
 type rig struct {

@@ -225,12 +225,25 @@ func (q *Quorum) advance(now time.Time) error {
 }
 
 // Tick does what time demands of the core, the machine, the log and snapshots.
+// While one waits for its turn, as behind a slow disk, a second would do nothing
+// more; and the machine, told of every moment of the wait, could not see that it
+// was held up.
 func (q *Quorum) Tick(now time.Time) {
+	q.queueMu.Lock()
+	waits := q.ticking
+	q.ticking = true
+	q.queueMu.Unlock()
+	if waits {
+		return
+	}
 	q.submit(submission{now: now, alone: true, decide: func(turn machine.Turn) (machine.Result, error) {
 		q.tick(turn.Now)
 		return machine.Result{}, nil
 	}})
 	q.submit(submission{now: now, decide: func(turn machine.Turn) (machine.Result, error) {
+		q.queueMu.Lock()
+		q.ticking = false
+		q.queueMu.Unlock()
 		if !q.active {
 			return machine.Result{}, nil
 		}
