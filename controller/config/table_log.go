@@ -194,57 +194,57 @@ var logRows = []Row{
 	},
 	{
 		Name: "log.cleaner.enable", Type: Boolean, Default: "true",
-		Support: Harmless,
+		Support: Acted,
 		Doc:     "Whether compaction runs.",
 	},
 	{
 		Name: "log.cleaner.threads", Type: Int, Default: "1", Allowed: atLeast(0), Mode: ClusterWide,
-		Support: Harmless,
+		Support: Acted,
 		Doc:     "How many threads compact.",
 	},
 	{
 		Name: "log.cleaner.backoff.ms", Type: Long, Default: "15000", Allowed: atLeast(0), Mode: ClusterWide,
-		Support: Harmless,
+		Support: Acted,
 		Doc:     "How long a cleaner sleeps when there is nothing to compact.",
 	},
 	{
 		Name: "log.cleaner.dedupe.buffer.size", Type: Long, Default: "134217728", Mode: ClusterWide,
-		Support: Harmless,
+		Support: Acted,
 		Doc:     "The memory in which cleaners remember keys.",
 	},
 	{
 		Name: "log.cleaner.io.buffer.size", Type: Int, Default: "524288", Allowed: atLeast(0), Mode: ClusterWide,
-		Support: Harmless,
+		Support: Acted,
 		Doc:     "The memory cleaners read and write through.",
 	},
 	{
 		Name: "log.cleaner.io.buffer.load.factor", Type: Double, Default: "0.9", Mode: ClusterWide,
-		Support: Harmless,
+		Support: Acted,
 		Doc:     "How full the cleaners' memory of keys may become.",
 	},
 	{
 		Name: "log.cleaner.io.max.bytes.per.second", Type: Double, Default: "1.7976931348623157E308", Mode: ClusterWide,
-		Support: Harmless,
+		Support: Acted,
 		Doc:     "How many bytes a second cleaners read and write together.",
 	},
 	{
 		Name: "log.cleaner.min.cleanable.ratio", Type: Double, Default: "0.5", Allowed: between(0, 1), Mode: ClusterWide,
-		Support: Harmless,
+		Support: Acted,
 		Doc:     "How much of a log must be uncompacted before it is compacted.",
 	},
 	{
 		Name: "log.cleaner.min.compaction.lag.ms", Type: Long, Default: "0", Allowed: atLeast(0), Mode: ClusterWide,
-		Support: Harmless,
+		Support: Acted,
 		Doc:     "How long a record stays uncompacted at least.",
 	},
 	{
 		Name: "log.cleaner.max.compaction.lag.ms", Type: Long, Default: "9223372036854775807", Allowed: atLeast(1), Mode: ClusterWide,
-		Support: Harmless,
+		Support: Acted,
 		Doc:     "How long a record stays uncompacted at most.",
 	},
 	{
 		Name: "log.cleaner.delete.retention.ms", Type: Long, Default: "86400000", Allowed: atLeast(0), Mode: ClusterWide,
-		Support: Harmless,
+		Support: Acted,
 		Doc:     "How long a compacted log keeps the markers of deletion.",
 	},
 }

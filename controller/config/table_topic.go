@@ -29,7 +29,7 @@ var topicRows = []Row{
 	},
 	{
 		Name: "delete.retention.ms", Type: Long, Default: "86400000", Allowed: atLeast(0),
-		Support: Harmless,
+		Support: Acted,
 		Doc:     "How long a compacted topic keeps the markers of deletion.",
 	},
 	{
@@ -84,7 +84,7 @@ var topicRows = []Row{
 	},
 	{
 		Name: "max.compaction.lag.ms", Type: Long, Default: "9223372036854775807", Allowed: atLeast(1),
-		Support: Harmless,
+		Support: Acted,
 		Doc:     "How long a record stays uncompacted at most.",
 	},
 	{
@@ -114,12 +114,12 @@ var topicRows = []Row{
 	},
 	{
 		Name: "min.cleanable.dirty.ratio", Type: Double, Default: "0.5", Allowed: between(0, 1),
-		Support: Harmless,
+		Support: Acted,
 		Doc:     "How much of the log must be uncompacted before it is compacted.",
 	},
 	{
 		Name: "min.compaction.lag.ms", Type: Long, Default: "0", Allowed: atLeast(0),
-		Support: Harmless,
+		Support: Acted,
 		Doc:     "How long a record stays uncompacted at least.",
 	},
 	{

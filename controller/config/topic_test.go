@@ -33,7 +33,7 @@ func TestValidateTopic(t *testing.T) {
 		}
 	}
 	got := IgnoredTopicKeys(map[string]string{"preallocate": "true", "retention.ms": "5", "min.compaction.lag.ms": "0", "delete.retention.ms": "7"})
-	if strings.Join(got, " ") != "delete.retention.ms preallocate" {
+	if strings.Join(got, " ") != "preallocate" {
 		t.Errorf("ignored are %v", got)
 	}
 }

@@ -3,6 +3,7 @@ package clean
 import (
 	"errors"
 	"log/slog"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -35,7 +36,9 @@ type Options struct {
 type Cleaner struct {
 	o Options
 
-	mu       sync.Mutex
+	choosing sync.Mutex // one lane looks for a log at a time; before mu
+
+	mu       sync.Mutex // not held over I/O, nor while somebody else is called
 	settings Settings
 	lanes    []*lane
 	throttle throttle
@@ -52,7 +55,7 @@ type lane struct {
 	round *round // nil: idle
 	busy  bool   // a step is with the workers
 	due   time.Time
-	last  finished
+	last  result
 }
 
 // failure is a log that could not be compacted.
@@ -125,13 +128,13 @@ func (c *Cleaner) works(lane int) bool {
 func (c *Cleaner) Tick(now time.Time) {
 	c.mu.Lock()
 	c.last = now
-	var due []*lane
+	var due, idle []*lane
 	for i, l := range c.lanes {
 		if l.busy || l.due.After(now) {
 			continue
 		}
 		if !c.works(i) {
-			c.drop(l)
+			idle = append(idle, l)
 			continue
 		}
 		l.busy = true
@@ -139,6 +142,9 @@ func (c *Cleaner) Tick(now time.Time) {
 		due = append(due, l)
 	}
 	c.mu.Unlock()
+	for _, l := range idle {
+		c.drop(l)
+	}
 	for _, l := range due {
 		c.o.Workers(func() {
 			defer c.running.Done()
@@ -147,26 +153,30 @@ func (c *Cleaner) Tick(now time.Time) {
 	}
 }
 
-// drop ends a lane's round without a result. The lock is held.
+// drop ends a lane's round without a result. Nothing of it is at work. Until its files are removed the log is in hand.
 func (c *Cleaner) drop(l *lane) {
-	if l.round == nil {
+	c.mu.Lock()
+	r := l.round
+	c.mu.Unlock()
+	if r == nil {
 		return
 	}
-	if err := l.round.abandon(); err != nil {
-		c.o.Logger.Warn("what compaction began cannot be removed", "partition", l.round.log.TopicPartition().String(), "error", err)
+	if err := r.abandon(); err != nil {
+		c.o.Logger.Warn("what compaction began cannot be removed", "partition", r.log.TopicPartition().String(), "error", err)
 	}
+	c.mu.Lock()
 	l.round = nil
+	c.mu.Unlock()
 }
 
 // Close ends what is under way; unfinished files are removed. It waits for steps that run.
 func (c *Cleaner) Close() {
 	c.mu.Lock()
 	c.closed = true
+	lanes := c.lanes
 	c.mu.Unlock()
 	c.running.Wait()
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for _, l := range c.lanes {
+	for _, l := range lanes {
 		c.drop(l)
 	}
 }
@@ -174,12 +184,11 @@ func (c *Cleaner) Close() {
 // work does one step of a lane: it takes a log if it has none, and goes on with it.
 func (c *Cleaner) work(now time.Time, l *lane) {
 	c.mu.Lock()
-	settings := c.settings
-	if l.round == nil {
-		c.take(now, l)
-	}
-	r := l.round
+	settings, r := c.settings, l.round
 	c.mu.Unlock()
+	if r == nil {
+		r = c.choose(now, l, settings)
+	}
 	due := now.Add(settings.Backoff)
 	if r != nil {
 		moved, err := r.step(now, settings.stepBytes())
@@ -198,29 +207,27 @@ func (c *Cleaner) stepped(now time.Time, l *lane, moved int64, err error) time.T
 		err = c.o.SetOffset(r.log, r.end)
 	}
 	c.mu.Lock()
-	defer c.mu.Unlock()
 	due := c.throttle.take(now, moved, c.settings.BytesPerSecond)
+	c.mu.Unlock()
 	switch {
 	case errors.Is(err, log.ErrSuperseded):
 		c.o.Logger.Info("compaction begins anew, the log has changed", "partition", r.log.TopicPartition().String())
-		c.drop(l)
-		return now.Add(supersededPause)
+		due = now.Add(supersededPause)
 	case err != nil:
-		c.failed(now, r, err)
-		c.drop(l)
+		c.failed(now, r.log, bytesOf(between(r.view.Segments, min(r.start, r.bound), r.bound)), err)
 	case r.done:
-		c.finish(now, l)
+		c.finished(now, l)
+		return due
+	default:
+		return due
 	}
+	c.drop(l)
 	return due
 }
 
-// failed notes a log that could not be compacted. The lock is held.
-func (c *Cleaner) failed(now time.Time, r *round, err error) {
-	c.fail(now, r.log, err)
-	c.failing[r.log].bytes = bytesOf(between(r.view.Segments, min(r.start, r.bound), r.bound))
-}
-
-func (c *Cleaner) fail(now time.Time, l *log.Log, err error) {
+// failed notes a log that could not be compacted.
+func (c *Cleaner) failed(now time.Time, l *log.Log, waiting int64, err error) {
+	c.mu.Lock()
 	f := c.failing[l]
 	if f == nil {
 		f = &failure{}
@@ -228,61 +235,81 @@ func (c *Cleaner) fail(now time.Time, l *log.Log, err error) {
 	}
 	pause := min(leastPause<<min(f.times, 20), mostPause)
 	f.times, f.until, f.dir = f.times+1, now.Add(pause), l.Dir()
+	if waiting > 0 {
+		f.bytes = waiting
+	}
+	times := f.times
 	c.stats.Failures++
+	c.mu.Unlock()
 	c.o.Logger.Warn("a log cannot be compacted and is tried again later", "partition", l.TopicPartition().String(),
-		"failures", f.times, "pause", pause, "error", err)
+		"failures", times, "pause", pause, "error", err)
 	if c.o.Failed != nil {
 		c.o.Failed(l, err)
 	}
 }
 
-// take chooses the dirtiest log that no lane has (LogCleanerManager.grabFilthiestCompactedLog). The lock is held.
-func (c *Cleaner) take(now time.Time, l *lane) {
-	c.seen = seen{at: now}
+// choose takes the dirtiest log that no lane has (LogCleanerManager.grabFilthiestCompactedLog).
+func (c *Cleaner) choose(now time.Time, l *lane, settings Settings) *round {
+	c.choosing.Lock()
+	defer c.choosing.Unlock()
 	var best *candidate
-	logs := c.o.Logs()
-	c.forget(logs)
-	for _, candidateLog := range logs {
-		if !candidateLog.Options().Compact || c.inHand(candidateLog) {
-			continue
-		}
-		f := c.failing[candidateLog]
-		if f != nil && f.until.After(now) {
-			continue
-		}
-		found, err := c.look(now, candidateLog)
+	saw := seen{at: now}
+	for _, candidate := range c.free(now) {
+		found, err := c.look(now, candidate)
 		if err != nil {
-			if !errors.Is(err, log.ErrClosed) {
-				c.fail(now, candidateLog, err)
+			if !errors.Is(err, log.ErrClosed) && !errors.Is(err, log.ErrSuperseded) {
+				c.failed(now, candidate, 0, err)
 			}
 			continue
 		}
-		c.seen.count(found)
+		saw.count(found)
 		if found.wanted() && (best == nil || found.ratio() > best.ratio()) {
 			best = found
 		}
 	}
-	if best == nil {
-		return
+	var r *round
+	if best != nil {
+		c.o.Logger.Debug("compacting", "partition", best.log.TopicPartition().String(), "from", int64(best.firstDirty), "to", int64(best.bound),
+			"dirtyBytes", best.cleanableBytes, "totalBytes", best.totalBytes)
+		r = newRound(now, best, &settings, c.o.Pool, c.o.Exclusive)
 	}
-	c.o.Logger.Debug("compacting", "partition", best.log.TopicPartition().String(), "from", best.firstDirty, "to", best.bound,
-		"dirtyBytes", best.cleanableBytes, "totalBytes", best.totalBytes)
-	settings := c.settings
-	l.round = newRound(now, best, &settings, c.o.Pool, c.o.Exclusive)
+	c.mu.Lock()
+	c.seen, l.round = saw, r
+	c.mu.Unlock()
+	return r
+}
+
+// free lists the logs that are compacted, that no lane has, and that have not failed just now.
+func (c *Cleaner) free(now time.Time) []*log.Log {
+	logs := c.o.Logs()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if len(c.failing) > 0 {
+		here := make(map[*log.Log]bool, len(logs))
+		for _, l := range logs {
+			here[l] = true
+		}
+		maps.DeleteFunc(c.failing, func(l *log.Log, _ *failure) bool { return !here[l] })
+	}
+	return slices.DeleteFunc(logs, func(l *log.Log) bool {
+		f := c.failing[l]
+		return !l.Options().Compact || f != nil && f.until.After(now) ||
+			slices.ContainsFunc(c.lanes, func(lane *lane) bool { return lane.round != nil && lane.round.log == l })
+	})
 }
 
 // look examines a log, and corrects a checkpoint that does not fit it.
 func (c *Cleaner) look(now time.Time, l *log.Log) (*candidate, error) {
-	checkpoint := min(c.o.Offset(l.TopicPartition()), l.TakeCut())
-	found, err := examine(l, checkpoint, now)
+	stored := c.o.Offset(l.TopicPartition())
+	found, err := examine(l, min(stored, l.TakeCut()), now)
 	if err != nil {
 		return nil, err
 	}
-	if found.reset && checkpoint != 0 && !found.options.Delete {
+	if found.reset && stored != 0 && !found.options.Delete {
 		c.o.Logger.Warn("the cleaner's checkpoint does not fit the log and is set to its start", "partition", l.TopicPartition().String(),
-			"checkpoint", checkpoint, "start", found.firstDirty)
+			"checkpoint", int64(stored), "start", int64(found.firstDirty))
 	}
-	if found.firstDirty != c.o.Offset(l.TopicPartition()) {
+	if found.firstDirty != stored {
 		if err := c.o.SetOffset(l, found.firstDirty); err != nil {
 			return nil, err
 		}
@@ -290,33 +317,19 @@ func (c *Cleaner) look(now time.Time, l *log.Log) (*candidate, error) {
 	return found, nil
 }
 
-func (c *Cleaner) inHand(candidate *log.Log) bool {
-	return slices.ContainsFunc(c.lanes, func(l *lane) bool { return l.round != nil && l.round.log == candidate })
-}
-
-// forget drops failures of logs that are here no more.
-func (c *Cleaner) forget(logs []*log.Log) {
-	if len(c.failing) == 0 {
-		return
-	}
-	for l := range c.failing {
-		if !slices.Contains(logs, l) {
-			delete(c.failing, l)
-		}
-	}
-}
-
-// finish takes a round's results. The lock is held.
-func (c *Cleaner) finish(now time.Time, l *lane) {
+// finished takes a round's results.
+func (c *Cleaner) finished(now time.Time, l *lane) {
 	r := l.round
 	s := &r.stats
+	c.mu.Lock()
 	delete(c.failing, r.log)
-	l.last = finished{stats: *s, took: now.Sub(r.began)}
+	l.last = result{stats: *s, took: now.Sub(r.began)}
 	l.round = nil
 	c.stats.add(s)
-	c.o.Logger.Info("a log was compacted", "partition", r.log.TopicPartition().String(), "from", r.start, "to", r.end,
+	c.mu.Unlock()
+	c.o.Logger.Info("a log was compacted", "partition", r.log.TopicPartition().String(), "from", int64(r.start), "to", int64(r.end),
 		"bytesRead", s.BytesRead, "bytesWritten", s.BytesWritten, "recordsRead", s.RecordsRead, "recordsKept", s.RecordsKept,
-		"segments", s.Segments, "segmentsMade", s.SegmentsMade, "took", l.last.took)
+		"segments", s.Segments, "segmentsMade", s.SegmentsMade, "took", now.Sub(r.began))
 	if s.Keyless > 0 {
 		c.o.Logger.Warn("records without a key were removed", "partition", r.log.TopicPartition().String(), "records", s.Keyless)
 	}

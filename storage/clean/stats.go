@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// finished is what is known of the last round of a lane.
-type finished struct {
+// result is what is known of the last round of a lane.
+type result struct {
 	stats RoundStats
 	took  time.Duration
 }

@@ -126,12 +126,18 @@ func (c *Checkpoints) Lower(tp protocol.TopicPartition, offset protocol.Offset) 
 	if limit, ok := c.caps[tp]; !ok || offset < limit {
 		c.caps[tp] = offset
 	}
-	if c.onDisk[RecoveryPointFile][tp] <= offset {
-		return nil
+	// What was compacted beyond it is not there any more either.
+	for _, file := range []string{RecoveryPointFile, CleanerFile} {
+		if c.onDisk[file][tp] <= offset {
+			continue
+		}
+		content := maps.Clone(c.onDisk[file])
+		content[tp] = offset
+		if err := c.writeLocked(file, content); err != nil {
+			return err
+		}
 	}
-	content := maps.Clone(c.onDisk[RecoveryPointFile])
-	content[tp] = offset
-	return c.writeLocked(RecoveryPointFile, content)
+	return nil
 }
 
 // Capped lists the partitions whose recovery point is held down.

@@ -213,15 +213,22 @@ func (s *Store) checkpointFuture(future *entry, highWatermark protocol.Offset) e
 	if err := s.writeCheckpoints(d); err != nil {
 		return err
 	}
-	return d.checkpoints.Write(logdir.HighWatermarkFile, func(onDisk offsets) offsets {
-		return s.wanted(d, onDisk, func(e *entry) (protocol.Offset, bool) {
-			if e == future {
-				return highWatermark, true
-			}
-			old, ok := onDisk[e.tp]
-			return old, ok
+	moved := map[string]protocol.Offset{logdir.HighWatermarkFile: highWatermark, logdir.CleanerFile: s.CleanerOffset(future.tp)}
+	for _, file := range []string{logdir.HighWatermarkFile, logdir.CleanerFile} {
+		err := d.checkpoints.Write(file, func(onDisk offsets) offsets {
+			return s.wanted(d, onDisk, func(e *entry) (protocol.Offset, bool) {
+				if e == future {
+					return moved[file], file != logdir.CleanerFile || moved[file] > 0
+				}
+				old, ok := onDisk[e.tp]
+				return old, ok
+			})
 		})
-	})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // replace renames both directories and changes the maps.

@@ -22,6 +22,7 @@ import (
 	"ottla/controller/shard"
 	"ottla/protocol"
 	"ottla/protocol/compress"
+	"ottla/storage/clean"
 	"ottla/storage/log"
 	"ottla/storage/replica"
 	"ottla/storage/segment"
@@ -76,6 +77,7 @@ type Node struct {
 	replicas *replica.Manager
 	applier  *broker.Applier
 	groups   *shard.Manager
+	cleaner  *clean.Cleaner
 
 	transactions transactions
 
@@ -165,6 +167,7 @@ func (n *Node) Start(now time.Time) error {
 	}
 	n.store, n.report = logs, report
 	n.logReport(report)
+	n.clean(effective)
 	n.assemble(now)
 	n.applier.First(now, image)
 	n.started.Store(true)
@@ -222,6 +225,9 @@ func (n *Node) followSettings() *config.BrokerConfig {
 	if n.options.Settings != nil {
 		n.options.Settings(effective)
 	}
+	if n.cleaner != nil {
+		n.cleaner.Configure(cleanerSettings(effective))
+	}
 	return effective
 }
 
@@ -265,6 +271,9 @@ func (n *Node) Release(now time.Time) error {
 // Stop closes everything in order. Nothing may use the node any more. A clean
 // stop leaves the markers by which the next start trusts the files.
 func (n *Node) Stop(now time.Time, clean bool) error {
+	if n.cleaner != nil {
+		n.cleaner.Close()
+	}
 	failures := []error{n.quorum.Close(now)}
 	clean = clean && errors.Join(failures...) == nil
 	failures = append(failures, n.store.Close(now, clean, n.lifecycle.Epoch()))

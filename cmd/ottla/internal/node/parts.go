@@ -11,6 +11,7 @@ const (
 	partGroups
 	partTransactions
 	partMarkers
+	partCleaner
 	partSpace
 	partCount
 )
@@ -35,6 +36,7 @@ func (n *Node) Parts() []Part {
 		{"groups", n.groups.Tick, func(time.Time) time.Time { return n.groups.NextDeadline() }, n.wakes[partGroups]},
 		{"transactions", n.transactions.shards.Tick, func(time.Time) time.Time { return n.transactions.shards.NextDeadline() }, n.wakes[partTransactions]},
 		{"markers", n.tickMarkers, n.markersDeadline, n.wakes[partMarkers]},
+		{"cleaner", n.cleaner.Tick, func(time.Time) time.Time { return n.cleaner.NextDeadline() }, n.wakes[partCleaner]},
 		{"space", n.spaces.tick, n.spaces.deadline, n.wakes[partSpace]},
 	}
 }
