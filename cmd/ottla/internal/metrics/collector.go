@@ -16,6 +16,7 @@ import (
 	"ottla/protocol/compress"
 	"ottla/protocol/server"
 	"ottla/storage/replica"
+	"ottla/storage/space"
 	"ottla/storage/store"
 )
 
@@ -32,6 +33,9 @@ type Source struct {
 	State    func() broker.State
 	// Servers are those of brokers and of controllers; nil: they are not there yet.
 	Servers func() []*server.Server
+
+	// Space gives what is left in a log directory; nil: nobody looks.
+	Space func(dir string) *space.Directory
 
 	// PartitionsMax is ottla.metrics.partitions.max.
 	PartitionsMax int
@@ -95,6 +99,7 @@ func (c *Collector) collect(p page) {
 	c.collectTraffic(p)
 	c.collectReplicas(p, local)
 	c.collectDirectories(p)
+	c.collectSpace(p)
 	c.collectController(p, image)
 	c.collectQuorum(p)
 	c.collectCluster(p, image)

@@ -111,6 +111,9 @@ func TestNearlyFullDisk(t *testing.T) {
 	}
 	s.topic("made", 1)
 	s.run(5*time.Second, func() bool { return s.node.Space("/data").State() == space.Low && s.free() > 0 })
+	page := s.scrape(s.collector())
+	page.want(`ottla_log_directory_space_state{logdirectory="/data"}`, 1)
+	page.want(`ottla_log_directory_total_bytes{logdirectory="/data"}`, 64*mebibyte)
 	s.remove("orders")
 	s.becomes(space.Roomy)
 	if code := s.append("bills", batchAt(s.now, 10)); code != protocol.None {
