@@ -8,6 +8,7 @@ import (
 	"ottla/compat/driver"
 	"ottla/compat/franz"
 	"ottla/compat/harness"
+	"ottla/compat/nextgen"
 	"ottla/compat/scenario"
 	"ottla/compat/suite"
 )
@@ -16,7 +17,7 @@ import (
 // which the node restarts.
 func TestConsumers(t *testing.T) {
 	need(t, "python")
-	node := startNode(t, "consumers", scenario.ConsumerProperties())
+	node := startNode(t, "consumers", nextgen.Properties())
 	java, err := driver.StartJava(t.TempDir())
 	if err != nil {
 		t.Fatal(err)
@@ -31,10 +32,10 @@ func TestConsumers(t *testing.T) {
 		franz.New(node.Addr()), driver.NewClient(python, scenario.Confluent, node.Addr()), driver.NewClient(java, scenario.Java, node.Addr()),
 	}
 	results := suite.NewResults("consumers", serverName(node.Kind()), "compat/run.sh consumers")
-	list := scenario.ConsumerGroups()
-	results.SetColumns(scenario.Consumers...)
+	list := nextgen.List()
+	results.SetColumns(nextgen.Clients...)
 	results.AddRows(scenario.Names(list)...)
-	results.AddRows(scenario.ConsumerRestarts...)
+	results.AddRows(nextgen.Restarts...)
 	t.Run("all", func(t *testing.T) {
 		for _, client := range clients {
 			t.Run(client.Name(), func(t *testing.T) {
@@ -43,7 +44,7 @@ func TestConsumers(t *testing.T) {
 			})
 		}
 	})
-	for _, row := range scenario.ConsumerRestarts {
+	for _, row := range nextgen.Restarts {
 		t.Run(row, func(t *testing.T) {
 			restartUnderConsumers(t, node, clients, results, row)
 		})
@@ -56,11 +57,11 @@ func TestConsumers(t *testing.T) {
 // one that hangs fails alone.
 func restartUnderConsumers(t *testing.T, node *harness.Node, clients []suite.Client, results *suite.Results, row string) {
 	before := suite.NewResults(results.Part, results.Server, results.Command)
-	members := map[suite.Client]*scenario.ConsumersOverRestart{}
+	members := map[suite.Client]*nextgen.OverRestart{}
 	whole := limited(t, scenario.RestartLimit)
 	for _, client := range clients {
 		passed, _ := runCell(t, node, before, "before-"+client.Name(), row, client.Name(), func(c *cell) {
-			members[client] = scenario.ConsumersBeforeRestart(whole, &scenario.T{
+			members[client] = nextgen.BeforeRestart(whole, &scenario.T{
 				TB: c, Ctx: cellContext(c.T), Client: client, Ref: franz.New(node.Addr()), Node: node, Name: row,
 			})
 		})
@@ -94,7 +95,7 @@ func restartUnderConsumers(t *testing.T, node *harness.Node, clients []suite.Cli
 
 func runConsumers(t *testing.T, node *harness.Node, client suite.Client, list []scenario.Scenario, results *suite.Results) {
 	for _, s := range list {
-		if scenario.PartakesInConsumerGroups(client.Name(), s.Name) {
+		if nextgen.Partakes(client.Name(), s.Name) {
 			runCell(t, node, results, s.Name, s.Name, client.Name(), func(c *cell) {
 				s.Run(&scenario.T{TB: c, Ctx: cellContext(c.T), Client: client, Ref: franz.New(node.Addr()), Node: node, Name: s.Name})
 			})

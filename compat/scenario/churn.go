@@ -21,40 +21,40 @@ func groupChurn(t *T) {
 	const partitions = 6
 	topic := t.Topic("", partitions, "retention.ms=-1")
 	c, o := as[suite.GroupMember](t), suite.MemberOptions{Group: topic, Topic: topic}
-	t.fill(topic, partitions, 0, 20)
+	t.Fill(topic, partitions, 0, 20)
 	first := startMember(t.Ctx, c, o)
-	t.reach(partitions*20, first)
+	t.Reach(partitions*20, first)
 	second := startMember(t.Ctx, c, o)
 	t.assigned(topic, topic, 2, partitions)
-	t.fill(topic, partitions, 20, 20)
-	t.reach(partitions*40, first, second)
+	t.Fill(topic, partitions, 20, 20)
+	t.Reach(partitions*40, first, second)
 
 	dying := o
 	dying.Count, dying.Die = 30, true
 	third := startMember(t.Ctx, c, dying)
 	t.assigned(topic, topic, 3, partitions)
-	t.fill(topic, partitions, 40, 40)
+	t.Fill(topic, partitions, 40, 40)
 	t.Must(<-third.done, "the member that dies")
 	t.assigned(topic, topic, 2, partitions) // once the session of the dead is over
-	t.fill(topic, partitions, 80, 20)
-	t.committed(topic, topic, partitions, 100)
+	t.Fill(topic, partitions, 80, 20)
+	t.Committed(topic, topic, partitions, 100)
 
-	left, err := second.end()
+	left, err := second.End()
 	t.Must(err, "the member that leaves")
 	t.assigned(topic, topic, 1, partitions)
-	t.fill(topic, partitions, 100, 20)
-	t.committed(topic, topic, partitions, 120)
-	stayed, err := first.end()
+	t.Fill(topic, partitions, 100, 20)
+	t.Committed(topic, topic, partitions, 120)
+	stayed, err := first.End()
 	t.Must(err, "the member that stays")
 	if len(left) == 0 || len(stayed) == 0 || len(third.all) < dying.Count {
 		t.Fatalf("the members read %d, %d and %d records", len(stayed), len(left), len(third.all))
 	}
-	t.everyRead(append(append(left, stayed...), third.all...), partitions, 120)
-	t.committed(topic, topic, partitions, 120)
+	t.EveryRead(append(append(left, stayed...), third.all...), partitions, 120)
+	t.Committed(topic, topic, partitions, 120)
 }
 
-// everyRead checks that each record of fill is among those read, once or more often, and no other.
-func (t *T) everyRead(records []suite.Record, partitions int, end int64) {
+// EveryRead checks that each record of fill is among those read, once or more often, and no other.
+func (t *T) EveryRead(records []suite.Record, partitions int, end int64) {
 	t.Helper()
 	seen := map[string]bool{}
 	for _, r := range records {
@@ -78,7 +78,7 @@ func (t *T) everyRead(records []suite.Record, partitions int, end int64) {
 func groupCrash(t *T) {
 	const partitions, read, commit = 2, 40, 25
 	topic := t.Topic("", partitions, "retention.ms=-1")
-	t.fill(topic, partitions, 0, 30)
+	t.Fill(topic, partitions, 0, 30)
 	c, o := as[suite.GroupMember](t), suite.MemberOptions{Group: topic, Topic: topic, SessionMs: sessionMs}
 	o.Count, o.Commit, o.Die = read, commit, true
 	dead, err := c.ReadInGroup(t.Ctx, o, nil)
@@ -98,17 +98,17 @@ func groupCrash(t *T) {
 		}
 	}
 	again := t.InGroup(topic, topic, partitions*30-commit)
-	t.eachOnce("the next member", again, committed, partitions, 30)
-	t.everyRead(append(dead, again...), partitions, 30)
-	t.committed(topic, topic, partitions, 30)
+	t.EachOnce("the next member", again, committed, partitions, 30)
+	t.EveryRead(append(dead, again...), partitions, 30)
+	t.Committed(topic, topic, partitions, 30)
 }
 
 func groupSeek(t *T) {
 	const partitions, n = 2, 30
 	topic := t.Topic("", partitions, "retention.ms=-1")
-	t.fill(topic, partitions, 0, n)
+	t.Fill(topic, partitions, 0, n)
 	c := as[suite.GroupMember](t)
-	t.eachOnce("the first time", t.InGroup(topic, topic, partitions*n), nil, partitions, n)
+	t.EachOnce("the first time", t.InGroup(topic, topic, partitions*n), nil, partitions, n)
 	for _, to := range []struct {
 		seek   string
 		at     int64
@@ -121,26 +121,26 @@ func groupSeek(t *T) {
 		o := suite.MemberOptions{Group: topic, Topic: topic, SessionMs: sessionMs, Seek: to.seek, SeekAt: to.at, Count: partitions * int(n-to.offset)}
 		records, err := c.ReadInGroup(t.Ctx, o, nil)
 		t.Must(err, "go back to the "+to.seek)
-		t.eachOnce("back to the "+to.seek, records, map[int32]int64{0: to.offset, 1: to.offset}, partitions, n)
-		t.committed(topic, topic, partitions, n)
+		t.EachOnce("back to the "+to.seek, records, map[int32]int64{0: to.offset, 1: to.offset}, partitions, n)
+		t.Committed(topic, topic, partitions, n)
 	}
 	if !t.Can("reset") {
 		return
 	}
 	// Offset 5 is committed and then deleted: what is gone is not waited for.
-	t.commitAs(topic, topic, map[int32]int64{0: 5, 1: 5})
+	t.CommitAs(topic, topic, map[int32]int64{0: 5, 1: 5})
 	for p := range int32(partitions) {
 		_, err := t.Ref.DeleteRecords(t.Ctx, topic, p, 10)
 		t.Must(err, "delete records")
 	}
-	t.eachOnce("after a reset to the earliest", t.InGroup(topic, topic, partitions*(n-10)), map[int32]int64{0: 10, 1: 10}, partitions, n)
-	t.committed(topic, topic, partitions, n)
+	t.EachOnce("after a reset to the earliest", t.InGroup(topic, topic, partitions*(n-10)), map[int32]int64{0: 10, 1: 10}, partitions, n)
+	t.Committed(topic, topic, partitions, n)
 }
 
 func groupAdmin(t *T) {
 	const partitions, n = 2, 20
 	topic := t.Topic("", partitions, "retention.ms=-1")
-	t.fill(topic, partitions, 0, n)
+	t.Fill(topic, partitions, 0, n)
 	admin, offsets := as[suite.GroupAdmin](t), as[suite.OffsetLister](t)
 	none, err := admin.Committed(t.Ctx, topic, topic)
 	t.Must(err, "what a new group has committed")
@@ -159,16 +159,16 @@ func groupAdmin(t *T) {
 		}
 	}
 	set("a new group's offsets", map[int32]int64{0: 5, 1: 7})
-	t.eachOnce("from offsets", t.InGroup(topic, topic, 15+13), map[int32]int64{0: 5, 1: 7}, partitions, n)
+	t.EachOnce("from offsets", t.InGroup(topic, topic, 15+13), map[int32]int64{0: 5, 1: 7}, partitions, n)
 	byTime := map[int32]int64{}
 	for p := range int32(partitions) {
 		byTime[p], _, err = offsets.ListOffset(t.Ctx, topic, p, fillBase+11_500)
 		t.Must(err, "list offsets by time")
 	}
 	set("back to a time", byTime)
-	t.eachOnce("from a time on", t.InGroup(topic, topic, 16), map[int32]int64{0: 12, 1: 12}, partitions, n)
+	t.EachOnce("from a time on", t.InGroup(topic, topic, 16), map[int32]int64{0: 12, 1: 12}, partitions, n)
 	set("back to the start", map[int32]int64{0: 0, 1: 0})
-	t.eachOnce("from the start", t.InGroup(topic, topic, 40), nil, partitions, n)
+	t.EachOnce("from the start", t.InGroup(topic, topic, 40), nil, partitions, n)
 }
 
 func group500(t *T) {
@@ -179,7 +179,7 @@ func group500(t *T) {
 		by = t.Ref
 	}
 	c, o := as[suite.GroupMember](t), suite.MemberOptions{Group: topic, Topic: topic}
-	members := []*member{startMember(t.Ctx, c, o), startMember(t.Ctx, c, o)}
+	members := []*Member{startMember(t.Ctx, c, o), startMember(t.Ctx, c, o)}
 	t.assigned(topic, topic, 2, partitions)
 	for i := range n { // one after the other: what is sent again without idempotence may change places
 		var sent []suite.Record
@@ -188,7 +188,7 @@ func group500(t *T) {
 		}
 		t.produceBy(by, suite.ProduceOptions{Topic: topic, LingerMs: 20}, sent)
 	}
-	t.committed(topic, topic, partitions, n)
+	t.Committed(topic, topic, partitions, n)
 	var all []suite.Record
 	for _, m := range members {
 		close(m.stop)
@@ -200,5 +200,5 @@ func group500(t *T) {
 		}
 		all = append(all, m.all...)
 	}
-	t.eachOnce("both members", all, nil, partitions, n)
+	t.EachOnce("both members", all, nil, partitions, n)
 }

@@ -15,7 +15,7 @@ const groupRecords = 300
 
 // groupFlow is a member that reads along while the node restarts.
 type groupFlow struct {
-	*member
+	*Member
 	on     Restarting
 	client suite.Client
 	topic  string
@@ -27,7 +27,7 @@ type groupFlow struct {
 }
 
 func (f *groupFlow) name() string { return f.client.Name() }
-func (f *groupFlow) told() string { return f.member.told(f.on.Ref) }
+func (f *groupFlow) told() string { return f.Member.told(f.on.Ref) }
 
 // groups has a member of each client read and commit while the reference produces, and restarts the node in the middle.
 func (r Restart) groups(on Restarting) {
@@ -57,7 +57,7 @@ func startGroupFlow(on Restarting, row string, c suite.Client) *groupFlow {
 	if err := createAndWait(on.Ctx, on.Ref, f.topic, 1, nil); err != nil {
 		on.Fatal(err)
 	}
-	f.member = startMember(on.Ctx, c.(suite.GroupMember), suite.MemberOptions{Group: f.topic, Topic: f.topic})
+	f.Member = startMember(on.Ctx, c.(suite.GroupMember), suite.MemberOptions{Group: f.topic, Topic: f.topic})
 	go func() {
 		_, err := on.Ref.Stream(on.Ctx, suite.StreamOptions{
 			ProduceOptions: suite.ProduceOptions{Topic: f.topic, Acks: "all", Idempotent: true, LingerMs: 5}, Window: 5,
@@ -81,7 +81,7 @@ func (f *groupFlow) drop() {
 func (f *groupFlow) reach(ctx context.Context, read int, committed int64) error {
 	err := waitFor(ctx, func() (bool, error) {
 		_ = f.watch(ctx) // what it finds it keeps; the node may be slow to come up
-		return int(f.read.Load()) >= read && f.latest >= committed, errors.Join(f.moved, f.alive())
+		return int(f.read.Load()) >= read && f.latest >= committed, errors.Join(f.moved, f.Alive())
 	})
 	if err != nil {
 		return fmt.Errorf("%d of %d records read, %d of %d committed: %w", f.read.Load(), read, f.latest, committed, err)

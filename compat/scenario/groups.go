@@ -24,8 +24,8 @@ func groups() []Scenario {
 	}
 }
 
-// member is a member of a group under way.
-type member struct {
+// Member is a member of a group under way.
+type Member struct {
 	client       suite.GroupMember
 	group, topic string
 
@@ -37,8 +37,8 @@ type member struct {
 	all    []suite.Record // once it is done
 }
 
-func startMember(ctx context.Context, c suite.GroupMember, o suite.MemberOptions) *member {
-	m := &member{client: c, group: o.Group, topic: o.Topic, stop: make(chan struct{}), done: make(chan error, 1)}
+func startMember(ctx context.Context, c suite.GroupMember, o suite.MemberOptions) *Member {
+	m := &Member{client: c, group: o.Group, topic: o.Topic, stop: make(chan struct{}), done: make(chan error, 1)}
 	ctx, m.cancel = context.WithCancel(ctx)
 	o.SessionMs = sessionMs
 	o.OnRecord = func(n int) {
@@ -53,8 +53,24 @@ func startMember(ctx context.Context, c suite.GroupMember, o suite.MemberOptions
 	return m
 }
 
-// end stops a member and gives what it has read.
-func (m *member) end() ([]suite.Record, error) {
+// Join starts a member of the cell's client, which lives until ctx ends or it is told to stop.
+func (t *T) Join(ctx context.Context, o suite.MemberOptions) *Member {
+	t.Helper()
+	return startMember(ctx, as[suite.GroupMember](t), o)
+}
+
+// ReadInGroup reads as a member of the cell's client as the options say.
+func (t *T) ReadInGroup(o suite.MemberOptions) ([]suite.Record, error) {
+	t.Helper()
+	o.SessionMs = sessionMs
+	return as[suite.GroupMember](t).ReadInGroup(t.Ctx, o, nil)
+}
+
+// Cancel ends a member like a test that is over: nobody waits for it.
+func (m *Member) Cancel() { m.cancel() }
+
+// End stops a member and gives what it has read.
+func (m *Member) End() ([]suite.Record, error) {
 	close(m.stop)
 	err := <-m.done
 	return m.all, err
@@ -71,12 +87,18 @@ func (t *T) InGroup(group, topic string, count int) []suite.Record {
 	return records
 }
 
-// fill writes n records to each partition, from the first-th on, one second apart.
-func (t *T) fill(topic string, partitions, first, n int) {
+// Fill writes n records to each partition, from the first-th on, one second apart.
+func (t *T) Fill(topic string, partitions, first, n int) {
+	t.Helper()
+	t.FillFrom(0, topic, partitions, first, n)
+}
+
+// FillFrom is Fill for the partitions from one on.
+func (t *T) FillFrom(partition int, topic string, partitions, first, n int) {
 	t.Helper()
 	var records []suite.Record
 	for i := first; i < first+n; i++ {
-		for p := range partitions {
+		for p := partition; p < partitions; p++ {
 			records = append(records, suite.Record{Partition: int32(p), Value: fmt.Appendf(nil, "%d-%d", p, i), Timestamp: fillBase + int64(i)*1000})
 		}
 	}
@@ -85,8 +107,8 @@ func (t *T) fill(topic string, partitions, first, n int) {
 
 const fillBase = int64(1_700_000_000_000)
 
-// eachOnce checks that records are those of fill, from from[p] up to end in each partition, in order and each once.
-func (t *T) eachOnce(what string, records []suite.Record, from map[int32]int64, partitions int, end int64) {
+// EachOnce checks that records are those of fill, from from[p] up to end in each partition, in order and each once.
+func (t *T) EachOnce(what string, records []suite.Record, from map[int32]int64, partitions int, end int64) {
 	t.Helper()
 	next := map[int32]int64{}
 	maps.Copy(next, from)
@@ -103,8 +125,8 @@ func (t *T) eachOnce(what string, records []suite.Record, from map[int32]int64, 
 	}
 }
 
-// committed waits until a group has committed so much in every partition.
-func (t *T) committed(group, topic string, partitions int, want int64) {
+// Committed waits until a group has committed so much in every partition.
+func (t *T) Committed(group, topic string, partitions int, want int64) {
 	t.Helper()
 	t.Must(suite.Eventually(t.Ctx, func() error {
 		got, err := t.Ref.Committed(t.Ctx, group, topic)
@@ -140,15 +162,15 @@ func (t *T) assigned(group, topic string, members, partitions int) {
 	}), "members of group "+group)
 }
 
-// reach waits until members have read so many records together.
-func (t *T) reach(want int, members ...*member) {
+// Reach waits until members have read so many records together.
+func (t *T) Reach(want int, members ...*Member) {
 	t.Helper()
 	read := 0
 	err := waitFor(t.Ctx, func() (bool, error) {
 		read = 0
 		for _, m := range members {
 			read += int(m.read.Load())
-			if err := m.alive(); err != nil {
+			if err := m.Alive(); err != nil {
 				return false, err
 			}
 		}
@@ -163,8 +185,8 @@ func (t *T) reach(want int, members ...*member) {
 	}
 }
 
-// alive gives an error if a member has ended.
-func (m *member) alive() error {
+// Alive gives an error if a member has ended.
+func (m *Member) Alive() error {
 	select {
 	case err := <-m.done:
 		m.done <- err
@@ -193,15 +215,15 @@ func waitFor(ctx context.Context, ask func() (bool, error)) error {
 func groupResume(t *T) {
 	const partitions = 3
 	topic := t.Topic("", partitions, "retention.ms=-1")
-	t.fill(topic, partitions, 0, 30)
+	t.Fill(topic, partitions, 0, 30)
 	first := t.InGroup(topic+"-a", topic, 40)
 	second := t.InGroup(topic+"-a", topic, 50)
-	t.eachOnce("two members", append(first, second...), nil, partitions, 30)
-	t.committed(topic+"-a", topic, partitions, 30)
-	t.eachOnce("another group", t.InGroup(topic+"-b", topic, 90), nil, partitions, 30)
-	t.fill(topic, partitions, 30, 10)
-	t.eachOnce("what came later", t.InGroup(topic+"-b", topic, 30), map[int32]int64{0: 30, 1: 30, 2: 30}, partitions, 40)
-	t.committed(topic+"-a", topic, partitions, 30)
+	t.EachOnce("two members", append(first, second...), nil, partitions, 30)
+	t.Committed(topic+"-a", topic, partitions, 30)
+	t.EachOnce("another group", t.InGroup(topic+"-b", topic, 90), nil, partitions, 30)
+	t.Fill(topic, partitions, 30, 10)
+	t.EachOnce("what came later", t.InGroup(topic+"-b", topic, 30), map[int32]int64{0: 30, 1: 30, 2: 30}, partitions, 40)
+	t.Committed(topic+"-a", topic, partitions, 30)
 }
 
 func groupShares(t *T) {
@@ -210,14 +232,14 @@ func groupShares(t *T) {
 	c, o := as[suite.GroupMember](t), suite.MemberOptions{Group: topic, Topic: topic}
 	first, second := startMember(t.Ctx, c, o), startMember(t.Ctx, c, o)
 	t.assigned(topic, topic, 2, partitions)
-	t.fill(topic, partitions, 0, 50)
-	t.reach(partitions*50, first, second)
-	left, err := second.end()
+	t.Fill(topic, partitions, 0, 50)
+	t.Reach(partitions*50, first, second)
+	left, err := second.End()
 	t.Must(err, "the second member")
 	t.assigned(topic, topic, 1, partitions)
-	t.fill(topic, partitions, 50, 50)
-	t.reach(partitions*100-len(left), first)
-	stayed, err := first.end()
+	t.Fill(topic, partitions, 50, 50)
+	t.Reach(partitions*100-len(left), first)
+	stayed, err := first.End()
 	t.Must(err, "the first member")
 	owners := map[int32]string{}
 	for name, records := range map[string][]suite.Record{"the first": stayed, "the second": left} {
@@ -232,34 +254,33 @@ func groupShares(t *T) {
 			}
 		}
 	}
-	t.eachOnce("both members", append(left, stayed...), nil, partitions, 100)
-	t.committed(topic, topic, partitions, 100)
+	t.EachOnce("both members", append(left, stayed...), nil, partitions, 100)
+	t.Committed(topic, topic, partitions, 100)
 }
 
 func groupDeath(t *T) {
 	const partitions = 4
 	topic := t.Topic("", partitions, "retention.ms=-1")
 	c := as[suite.GroupMember](t)
-	t.fill(topic, partitions, 0, 25)
+	t.Fill(topic, partitions, 0, 25)
 	dead, err := c.ReadInGroup(t.Ctx, suite.MemberOptions{Group: topic, Topic: topic, Count: partitions * 25, Die: true, SessionMs: sessionMs}, nil)
 	t.Must(err, "the member that dies")
-	t.eachOnce("the member that dies", dead, nil, partitions, 25)
+	t.EachOnce("the member that dies", dead, nil, partitions, 25)
 	if state, members, err := t.Ref.Assignment(t.Ctx, topic, topic); err != nil || state != "Stable" || len(members) != 1 {
 		t.Fatalf("after a death that nobody was told of, the group is %s with %v (%v)", state, members, err)
 	}
-	t.inherits(topic, partitions, suite.MemberOptions{Group: topic, Topic: topic})
+	t.Inherits(topic, partitions, suite.MemberOptions{Group: topic, Topic: topic}, func() {})
 }
 
-// inherits starts the heir of a member that has read 25 records of each partition and died: it reads on from what was committed, to the end.
-func (t *T) inherits(topic string, partitions int, heir suite.MemberOptions) {
+// Inherits starts the heir of a member that has read 25 records of each partition and died: it reads on from what was committed, to the end.
+// joined waits until the heir is there; what is written comes after that.
+func (t *T) Inherits(topic string, partitions int, heir suite.MemberOptions, joined func()) {
 	t.Helper()
 	committed, err := t.Ref.Committed(t.Ctx, topic, topic)
 	t.Must(err, "what the dead has committed")
 	member := startMember(t.Ctx, as[suite.GroupMember](t), heir)
-	if heir.Protocol == consumerProtocol {
-		t.shared(topic, topic, 1, partitions)
-	}
-	t.fill(topic, partitions, 25, 25)
+	joined()
+	t.Fill(topic, partitions, 25, 25)
 	missing := partitions * 50
 	for p := range int32(partitions) {
 		if committed[p] < 0 || committed[p] > 25 {
@@ -267,33 +288,33 @@ func (t *T) inherits(topic string, partitions int, heir suite.MemberOptions) {
 		}
 		missing -= int(committed[p])
 	}
-	t.reach(missing, member)
-	records, err := member.end()
+	t.Reach(missing, member)
+	records, err := member.End()
 	t.Must(err, "the heir")
-	t.eachOnce("the heir", records, committed, partitions, 50)
-	t.committed(topic, topic, partitions, 50)
+	t.EachOnce("the heir", records, committed, partitions, 50)
+	t.Committed(topic, topic, partitions, 50)
 }
 
 func groupReplay(t *T) {
 	const partitions = 2
 	topic := t.Topic("", partitions, "retention.ms=-1")
-	t.fill(topic, partitions, 0, 20)
-	t.eachOnce("the first time", t.InGroup(topic, topic, 40), nil, partitions, 20)
-	t.commitAs(topic, topic, map[int32]int64{0: 0, 1: 0})
-	t.eachOnce("from the start again", t.InGroup(topic, topic, 40), nil, partitions, 20)
+	t.Fill(topic, partitions, 0, 20)
+	t.EachOnce("the first time", t.InGroup(topic, topic, 40), nil, partitions, 20)
+	t.CommitAs(topic, topic, map[int32]int64{0: 0, 1: 0})
+	t.EachOnce("from the start again", t.InGroup(topic, topic, 40), nil, partitions, 20)
 	byTime := map[int32]int64{}
 	for p := range int32(partitions) {
 		offset, _, err := t.Ref.ListOffset(t.Ctx, topic, p, fillBase+12_500)
 		t.Must(err, "list offsets by time")
 		byTime[p] = offset
 	}
-	t.commitAs(topic, topic, byTime)
-	t.eachOnce("from a time on", t.InGroup(topic, topic, 14), map[int32]int64{0: 13, 1: 13}, partitions, 20)
-	t.committed(topic, topic, partitions, 20)
+	t.CommitAs(topic, topic, byTime)
+	t.EachOnce("from a time on", t.InGroup(topic, topic, 14), map[int32]int64{0: 13, 1: 13}, partitions, 20)
+	t.Committed(topic, topic, partitions, 20)
 }
 
-// commitAs sets a group's offsets once its last member has left.
-func (t *T) commitAs(group, topic string, offsets map[int32]int64) {
+// CommitAs sets a group's offsets once its last member has left.
+func (t *T) CommitAs(group, topic string, offsets map[int32]int64) {
 	t.Helper()
 	t.Must(suite.Eventually(t.Ctx, func() error { return t.Ref.Commit(t.Ctx, group, topic, offsets) }), "set offsets of group "+group)
 }

@@ -16,7 +16,7 @@ import (
 const toldLimit = 20 * time.Second
 
 // told is what is known of a member: what it has read, and what its coordinator says of its group.
-func (m *member) told(ref *franz.Client) string {
+func (m *Member) told(ref *franz.Client) string {
 	ctx, cancel := context.WithTimeout(context.Background(), toldLimit)
 	defer cancel()
 	var b strings.Builder
@@ -24,7 +24,7 @@ func (m *member) told(ref *franz.Client) string {
 	if last := m.last.Load(); last != 0 {
 		fmt.Fprintf(&b, ", the last %.1f s ago", time.Since(time.UnixMilli(last)).Seconds())
 	}
-	if err := m.alive(); err != nil {
+	if err := m.Alive(); err != nil {
 		fmt.Fprintf(&b, "; %v", err)
 	}
 	fmt.Fprintf(&b, "\n%s\n%s", groupTold(ctx, ref, m.group), offsetsTold(ctx, ref, m.group, m.topic))

@@ -1,4 +1,4 @@
-package scenario
+package nextgen
 
 import (
 	"context"
@@ -10,43 +10,44 @@ import (
 	"time"
 
 	"ottla/compat/franz"
+	"ottla/compat/scenario"
 	"ottla/compat/suite"
 )
 
-// Consumers are the clients that know the group protocol consumer (KIP-848).
-var Consumers = []string{Franz, Confluent, Java}
+// Clients are the clients that know the group protocol consumer (KIP-848).
+var Clients = []string{scenario.Franz, scenario.Confluent, scenario.Java}
 
-// ConsumerGroups are the scenarios of groups of the protocol consumer. They want a node with ConsumerProperties.
-func ConsumerGroups() []Scenario {
-	return []Scenario{
-		{"consumer-resume", "each member goes on where the one before has committed; the group is listed as one of the protocol", consumerResume},
-		{"consumer-shares", "two members share the partitions; one leaves and the other has all", consumerShares},
-		{"consumer-death", "a member dies: the other takes over from what was committed, once its session is over", consumerDeath},
-		{"consumer-static", "a static member goes away and comes back: it has what it had, and the group's epoch is the same", consumerStatic},
-		{"consumer-pattern", "a member subscribes by a regular expression, which finds a topic that is made later", consumerPattern},
-		{"consumer-assignor", "the members choose the assignor: range, then uniform", consumerAssignor},
-		{"consumer-grows", "partitions are added to the topic while two members read", consumerGrows},
-		{"consumer-migration", "members of the classic protocol are replaced by members of the other while records flow, and back: no record is lost, no partition has two owners", consumerMigration},
+// List are the scenarios of groups of the protocol consumer. They want a node with Properties.
+func List() []scenario.Scenario {
+	return []scenario.Scenario{
+		{Name: "consumer-resume", What: "each member goes on where the one before has committed; the group is listed as one of the protocol", Run: consumerResume},
+		{Name: "consumer-shares", What: "two members share the partitions; one leaves and the other has all", Run: consumerShares},
+		{Name: "consumer-death", What: "a member dies: the other takes over from what was committed, once its session is over", Run: consumerDeath},
+		{Name: "consumer-static", What: "a static member goes away and comes back: it has what it had, and the group's epoch is the same", Run: consumerStatic},
+		{Name: "consumer-pattern", What: "a member subscribes by a regular expression, which finds a topic that is made later", Run: consumerPattern},
+		{Name: "consumer-assignor", What: "the members choose the assignor: range, then uniform", Run: consumerAssignor},
+		{Name: "consumer-grows", What: "partitions are added to the topic while two members read", Run: consumerGrows},
+		{Name: "consumer-migration", What: "members of the classic protocol are replaced by members of the other while records flow, and back: no record is lost, no partition has two owners", Run: consumerMigration},
 	}
 }
 
-// ConsumerRestarts are the rows in which the node is stopped, or killed, and started under two members of each client.
-var ConsumerRestarts = []string{"consumer-sigterm", "consumer-sigkill"}
+// Restarts are the rows in which the node is stopped, or killed, and started under two members of each client.
+var Restarts = []string{"consumer-sigterm", "consumer-sigkill"}
 
-// consumerCannot tells, by client and row, why a client cannot express it.
-var consumerCannot = map[string]map[string]string{
-	Franz: {"consumer-static": "its farewell names no instance, is refused, and its session has to end first (kgo 1.22.3, leave848)"},
-	Java:  {"consumer-death": "a member that is not static says farewell whatever CloseOptions say, and cannot die alone in its JVM"},
+// cannot tells, by client and row, why a client cannot express it.
+var cannot = map[string]map[string]string{
+	scenario.Franz: {"consumer-static": "its farewell names no instance, is refused, and its session has to end first (kgo 1.22.3, leave848)"},
+	scenario.Java:  {"consumer-death": "a member that is not static says farewell whatever CloseOptions say, and cannot die alone in its JVM"},
 }
 
-// PartakesInConsumerGroups says whether a client takes part in a row.
-func PartakesInConsumerGroups(client, row string) bool {
-	_, cannot := consumerCannot[client][row]
+// Partakes says whether a client takes part in a row.
+func Partakes(client, row string) bool {
+	_, cannot := cannot[client][row]
 	return !cannot
 }
 
-// ConsumerProperties make a session of the protocol consumer as short as one of the classic protocol may be.
-func ConsumerProperties() map[string]string {
+// Properties make a session of the protocol consumer as short as one of the classic protocol may be.
+func Properties() map[string]string {
 	return map[string]string{
 		"group.consumer.session.timeout.ms": "6000", "group.consumer.min.session.timeout.ms": "6000",
 		"group.consumer.heartbeat.interval.ms": "500", "group.consumer.min.heartbeat.interval.ms": "500",
@@ -57,12 +58,12 @@ const consumerProtocol = "consumer"
 
 // consumerMember are the options of a member of the protocol consumer.
 func consumerMember(group, topic string) suite.MemberOptions {
-	return suite.MemberOptions{Group: group, Topic: topic, Protocol: consumerProtocol, SessionMs: sessionMs}
+	return suite.MemberOptions{Group: group, Topic: topic, Protocol: consumerProtocol}
 }
 
 // shared waits until a group of the protocol consumer is Stable with so many members, each of which has partitions, and every partition one
 // of them.
-func (t *T) shared(group, topic string, members, partitions int) (described franz.ConsumerGroup) {
+func shared(t *scenario.T, group, topic string, members, partitions int) (described franz.ConsumerGroup) {
 	t.Helper()
 	t.Must(suite.Eventually(t.Ctx, func() error {
 		var err error
@@ -86,11 +87,11 @@ func (t *T) shared(group, topic string, members, partitions int) (described fran
 }
 
 // inConsumerGroup reads a number of records as a member, which then leaves.
-func (t *T) inConsumerGroup(group, topic string, count int) []suite.Record {
+func inConsumerGroup(t *scenario.T, group, topic string, count int) []suite.Record {
 	t.Helper()
 	o := consumerMember(group, topic)
 	o.Count = count
-	records, err := as[suite.GroupMember](t).ReadInGroup(t.Ctx, o, nil)
+	records, err := t.ReadInGroup(o)
 	t.Must(err, "read in group "+group)
 	if len(records) != count {
 		t.Fatalf("read %d records in group %s, want %d", len(records), group, count)
@@ -98,88 +99,87 @@ func (t *T) inConsumerGroup(group, topic string, count int) []suite.Record {
 	return records
 }
 
-func consumerResume(t *T) {
+func consumerResume(t *scenario.T) {
 	const partitions = 3
 	topic := t.Topic("", partitions, "retention.ms=-1")
-	t.fill(topic, partitions, 0, 30)
-	first := t.inConsumerGroup(topic, topic, 40)
+	t.Fill(topic, partitions, 0, 30)
+	first := inConsumerGroup(t, topic, topic, 40)
 	described, err := t.Ref.ConsumerGroup(t.Ctx, topic)
 	t.Must(err, "describe")
 	if !described.Consumer || described.State != "Empty" {
 		t.Fatalf("a group that was left is %+v", described)
 	}
-	second := t.inConsumerGroup(topic, topic, 50)
-	t.eachOnce("two members", append(first, second...), nil, partitions, 30)
-	t.committed(topic, topic, partitions, 30)
-	t.commitAs(topic, topic, map[int32]int64{0: 10, 1: 10, 2: 10})
-	t.eachOnce("from where an administrator has set it", t.inConsumerGroup(topic, topic, 60), map[int32]int64{0: 10, 1: 10, 2: 10}, partitions, 30)
+	second := inConsumerGroup(t, topic, topic, 50)
+	t.EachOnce("two members", append(first, second...), nil, partitions, 30)
+	t.Committed(topic, topic, partitions, 30)
+	t.CommitAs(topic, topic, map[int32]int64{0: 10, 1: 10, 2: 10})
+	t.EachOnce("from where an administrator has set it", inConsumerGroup(t, topic, topic, 60), map[int32]int64{0: 10, 1: 10, 2: 10}, partitions, 30)
 }
 
-func consumerShares(t *T) {
+func consumerShares(t *scenario.T) {
 	const partitions = 4
 	topic := t.Topic("", partitions, "retention.ms=-1")
-	c, o := as[suite.GroupMember](t), consumerMember(t.TopicName(""), t.TopicName(""))
-	first := startMember(t.Ctx, c, o)
-	t.shared(topic, topic, 1, partitions)
-	second := startMember(t.Ctx, c, o)
-	t.shared(topic, topic, 2, partitions)
-	t.fill(topic, partitions, 0, 50)
-	t.reach(partitions*50, first, second)
-	left, err := second.end()
+	o := consumerMember(t.TopicName(""), t.TopicName(""))
+	first := t.Join(t.Ctx, o)
+	shared(t, topic, topic, 1, partitions)
+	second := t.Join(t.Ctx, o)
+	shared(t, topic, topic, 2, partitions)
+	t.Fill(topic, partitions, 0, 50)
+	t.Reach(partitions*50, first, second)
+	left, err := second.End()
 	t.Must(err, "the second member")
-	t.shared(topic, topic, 1, partitions)
-	t.fill(topic, partitions, 50, 50)
-	t.reach(partitions*100-len(left), first)
-	stayed, err := first.end()
+	shared(t, topic, topic, 1, partitions)
+	t.Fill(topic, partitions, 50, 50)
+	t.Reach(partitions*100-len(left), first)
+	stayed, err := first.End()
 	t.Must(err, "the first member")
 	if len(left) == 0 || len(stayed) == 0 {
 		t.Fatalf("the members have read %d and %d records", len(stayed), len(left))
 	}
-	t.eachOnce("both members", append(left, stayed...), nil, partitions, 100)
-	t.committed(topic, topic, partitions, 100)
+	t.EachOnce("both members", append(left, stayed...), nil, partitions, 100)
+	t.Committed(topic, topic, partitions, 100)
 }
 
-func consumerDeath(t *T) {
+func consumerDeath(t *scenario.T) {
 	const partitions = 4
 	topic := t.Topic("", partitions, "retention.ms=-1")
-	c := as[suite.GroupMember](t)
-	t.fill(topic, partitions, 0, 25)
+	t.Fill(topic, partitions, 0, 25)
 	dying := consumerMember(topic, topic)
 	dying.Count, dying.Die = partitions*25, true
-	dead, err := c.ReadInGroup(t.Ctx, dying, nil)
+	dead, err := t.ReadInGroup(dying)
 	t.Must(err, "the member that dies")
-	t.eachOnce("the member that dies", dead, nil, partitions, 25)
-	t.inherits(topic, partitions, consumerMember(topic, topic))
+	t.EachOnce("the member that dies", dead, nil, partitions, 25)
+	t.Inherits(topic, partitions, consumerMember(topic, topic), func() { shared(t, topic, topic, 1, partitions) })
 }
 
-func consumerStatic(t *T) {
+func consumerStatic(t *scenario.T) {
 	const partitions = 4
 	topic := t.Topic("", partitions, "retention.ms=-1")
-	c, o := as[suite.GroupMember](t), consumerMember(t.TopicName(""), t.TopicName(""))
+	o := consumerMember(t.TopicName(""), t.TopicName(""))
 	o.InstanceID = "stays"
-	other := startMember(t.Ctx, c, o)
+	other := t.Join(t.Ctx, o)
 	o.InstanceID = "comes-back"
-	first := startMember(t.Ctx, c, o)
-	before := t.shared(topic, topic, 2, partitions)
-	t.fill(topic, partitions, 0, 20)
-	t.reach(partitions*20, first, other)
-	read, err := first.end()
+	first := t.Join(t.Ctx, o)
+	before := shared(t, topic, topic, 2, partitions)
+	t.Fill(topic, partitions, 0, 20)
+	t.Reach(partitions*20, first, other)
+	read, err := first.End()
 	t.Must(err, "the member that goes away")
-	again := startMember(t.Ctx, c, o)
-	t.fill(topic, partitions, 20, 20)
-	t.reach(partitions*40-len(read), again, other)
-	after := t.shared(topic, topic, 2, partitions)
+	again := t.Join(t.Ctx, o)
+	t.Fill(topic, partitions, 20, 20)
+	t.Reach(partitions*40-len(read), again, other)
+	after := shared(t, topic, topic, 2, partitions)
 	if after.Epoch != before.Epoch {
 		t.Errorf("the group's epoch was %d and is %d", before.Epoch, after.Epoch)
 	}
 	if was, is := owned(before, topic), owned(after, topic); !maps.EqualFunc(was, is, slices.Equal) {
 		t.Errorf("the members had %v and have %v", was, is)
 	}
-	second, err := again.end()
+	second, err := again.End()
 	t.Must(err, "the member that came back")
-	rest, err := other.end()
+	rest, err := other.End()
 	t.Must(err, "the member that stays")
-	t.eachOnce("all of them", slices.Concat(read, second, rest), nil, partitions, 40)
+	t.EachOnce("all of them", slices.Concat(read, second, rest), nil, partitions, 40)
 }
 
 // owned gives the partitions of a topic by instance.
@@ -191,97 +191,90 @@ func owned(g franz.ConsumerGroup, topic string) map[string][]int32 {
 	return by
 }
 
-func consumerPattern(t *T) {
+func consumerPattern(t *scenario.T) {
 	first := t.Topic("a", 2, "retention.ms=-1")
 	second := t.TopicName("b")
 	t.Topic("other", 2, "retention.ms=-1") // does not match
 	group := t.TopicName("")
-	t.fill(first, 2, 0, 10)
+	t.Fill(first, 2, 0, 10)
 	o := consumerMember(group, first)
 	o.Pattern, o.Commit = t.TopicName("")+"-(a|b)", -1
-	m := startMember(t.Ctx, as[suite.GroupMember](t), o)
-	t.reach(20, m)
-	t.shared(group, first, 1, 2)
-	t.Must(createAndWait(t.Ctx, t.Ref, second, 3, map[string]string{"retention.ms": "-1"}), "create the second topic")
-	t.fill(second, 3, 0, 10)
-	t.reach(50, m)
-	t.shared(group, second, 1, 3)
-	records, err := m.end()
+	m := t.Join(t.Ctx, o)
+	t.Reach(20, m)
+	shared(t, group, first, 1, 2)
+	t.Topic("b", 3, "retention.ms=-1")
+	t.Fill(second, 3, 0, 10)
+	t.Reach(50, m)
+	shared(t, group, second, 1, 3)
+	records, err := m.End()
 	t.Must(err, "the member")
 	if len(records) != 50 {
 		t.Fatalf("the member has read %d records, want 50", len(records))
 	}
 }
 
-func consumerAssignor(t *T) {
+func consumerAssignor(t *scenario.T) {
 	const partitions = 3
 	topic := t.Topic("", partitions, "retention.ms=-1")
-	c, o := as[suite.GroupMember](t), consumerMember(t.TopicName(""), t.TopicName(""))
+	o := consumerMember(t.TopicName(""), t.TopicName(""))
 	for _, assignor := range []string{"range", "uniform"} {
 		o.Group, o.Assignor = topic+"-"+assignor, assignor
-		first, second := startMember(t.Ctx, c, o), startMember(t.Ctx, c, o)
-		described := t.shared(o.Group, topic, 2, partitions)
+		first, second := t.Join(t.Ctx, o), t.Join(t.Ctx, o)
+		described := shared(t, o.Group, topic, 2, partitions)
 		if described.Assignor != assignor {
 			t.Errorf("the assignor is %s, and %s was asked for", described.Assignor, assignor)
 		}
-		for _, m := range []*member{first, second} {
-			_, err := m.end()
+		for _, m := range []*scenario.Member{first, second} {
+			_, err := m.End()
 			t.Must(err, "a member")
 		}
 	}
 }
 
-func consumerGrows(t *T) {
+func consumerGrows(t *scenario.T) {
 	topic := t.Topic("", 2, "retention.ms=-1")
-	c, o := as[suite.GroupMember](t), consumerMember(t.TopicName(""), t.TopicName(""))
-	first, second := startMember(t.Ctx, c, o), startMember(t.Ctx, c, o)
-	t.shared(topic, topic, 2, 2)
-	t.fill(topic, 2, 0, 10)
-	t.reach(20, first, second)
+	o := consumerMember(t.TopicName(""), t.TopicName(""))
+	first, second := t.Join(t.Ctx, o), t.Join(t.Ctx, o)
+	shared(t, topic, topic, 2, 2)
+	t.Fill(topic, 2, 0, 10)
+	t.Reach(20, first, second)
 	t.Must(t.Ref.CreatePartitions(t.Ctx, topic, 6), "add partitions")
-	t.shared(topic, topic, 2, 6)
-	var more []suite.Record
-	for p := range int32(4) {
-		for i := range 10 {
-			more = append(more, suite.Record{Partition: p + 2, Value: fmt.Appendf(nil, "%d-%d", p+2, i)})
-		}
-	}
-	t.produceBy(t.Ref, suite.ProduceOptions{Topic: topic, LingerMs: 5}, more)
-	t.reach(60, first, second)
+	shared(t, topic, topic, 2, 6)
+	t.FillFrom(2, topic, 6, 0, 10)
+	t.Reach(60, first, second)
 	var all []suite.Record
-	for _, m := range []*member{first, second} {
-		records, err := m.end()
+	for _, m := range []*scenario.Member{first, second} {
+		records, err := m.End()
 		t.Must(err, "a member")
 		all = append(all, records...)
 	}
-	t.eachOnce("both members", all, nil, 6, 10)
+	t.EachOnce("both members", all, nil, 6, 10)
 }
 
 // consumerMigration replaces two members of the classic protocol one by one, and back, while records are written.
-func consumerMigration(t *T) {
+func consumerMigration(t *scenario.T) {
 	const partitions = 4
 	topic := t.Topic("", partitions, "retention.ms=-1")
-	c := as[suite.GroupMember](t)
 	fresh := consumerMember(topic, topic)
 	classic := suite.MemberOptions{Group: topic, Topic: topic}
-	watch := t.watchOwners(topic, topic)
-	var members []*member
+	watch := watchOwners(t, topic, topic)
+	var members []*scenario.Member
 	var read []suite.Record
-	start := func(o suite.MemberOptions) { members = append(members, startMember(t.Ctx, c, o)) }
+	start := func(o suite.MemberOptions) { members = append(members, t.Join(t.Ctx, o)) }
 	end := func() {
 		t.Helper()
-		records, err := members[0].end()
+		records, err := members[0].End()
 		t.Must(err, "a member that is replaced")
 		read, members = append(read, records...), members[1:]
 	}
 	written := 0
 	more := func() {
 		t.Helper()
-		t.fill(topic, partitions, written, 20)
+		t.Fill(topic, partitions, written, 20)
 		written += 20
 		t.Must(suite.Eventually(t.Ctx, func() error {
 			for _, m := range members {
-				if err := m.alive(); err != nil {
+				if err := m.Alive(); err != nil {
 					t.Fatalf("%v", err)
 				}
 			}
@@ -330,8 +323,8 @@ func consumerMigration(t *T) {
 	for len(members) > 0 {
 		end()
 	}
-	t.everyRead(read, partitions, int64(written))
-	t.committed(topic, topic, partitions, int64(written))
+	t.EveryRead(read, partitions, int64(written))
+	t.Committed(topic, topic, partitions, int64(written))
 	looks, err := watch()
 	t.Must(err, "the owners of partitions")
 	if looks < 10 {
@@ -340,7 +333,7 @@ func consumerMigration(t *T) {
 }
 
 // watchOwners looks again and again whether a partition has two owners while the group is of the protocol consumer.
-func (t *T) watchOwners(group, topic string) func() (looks int, err error) {
+func watchOwners(t *scenario.T, group, topic string) func() (looks int, err error) {
 	watching, cancel := context.WithCancel(t.Ctx)
 	var done sync.WaitGroup
 	var found error
@@ -374,57 +367,57 @@ func (t *T) watchOwners(group, topic string) func() (looks int, err error) {
 	}
 }
 
-// ConsumersOverRestart are two members that read along while the node restarts.
-type ConsumersOverRestart struct {
+// OverRestart are two members that read along while the node restarts.
+type OverRestart struct {
 	topic   string
-	members []*member
+	members []*scenario.Member
 	before  franz.ConsumerGroup
 }
 
 const restartPartitions = 4
 
-// ConsumersBeforeRestart starts them and has them read and commit. They live on until ctx ends, or After does.
-func ConsumersBeforeRestart(ctx context.Context, t *T) *ConsumersOverRestart {
+// BeforeRestart starts them and has them read and commit. They live on until ctx ends, or After does.
+func BeforeRestart(ctx context.Context, t *scenario.T) *OverRestart {
 	t.Helper()
-	r := &ConsumersOverRestart{topic: t.Topic("", restartPartitions, "retention.ms=-1")}
+	r := &OverRestart{topic: t.Topic("", restartPartitions, "retention.ms=-1")}
 	for range 2 {
-		r.members = append(r.members, startMember(ctx, as[suite.GroupMember](t), consumerMember(r.topic, r.topic)))
+		r.members = append(r.members, t.Join(ctx, consumerMember(r.topic, r.topic)))
 	}
-	r.before = t.shared(r.topic, r.topic, 2, restartPartitions)
-	t.fill(r.topic, restartPartitions, 0, 30)
-	t.reach(restartPartitions*30, r.members...)
-	t.committed(r.topic, r.topic, restartPartitions, 30)
+	r.before = shared(t, r.topic, r.topic, 2, restartPartitions)
+	t.Fill(r.topic, restartPartitions, 0, 30)
+	t.Reach(restartPartitions*30, r.members...)
+	t.Committed(r.topic, r.topic, restartPartitions, 30)
 	return r
 }
 
 // After has them go on, and checks that nothing was lost. What a member has read while the node came up it may not have been able to commit; it
 // commits what comes later.
-func (r *ConsumersOverRestart) After(t *T) {
+func (r *OverRestart) After(t *scenario.T) {
 	t.Helper()
 	defer func() {
 		for _, m := range r.members {
-			m.cancel()
+			m.Cancel()
 		}
 	}()
-	t.fill(r.topic, restartPartitions, 30, 30)
-	t.reach(restartPartitions*60, r.members...)
+	t.Fill(r.topic, restartPartitions, 30, 30)
+	t.Reach(restartPartitions*60, r.members...)
 	r.sameMembers(t)
-	t.fill(r.topic, restartPartitions, 60, 30)
-	t.reach(restartPartitions*90, r.members...)
-	t.committed(r.topic, r.topic, restartPartitions, 90)
+	t.Fill(r.topic, restartPartitions, 60, 30)
+	t.Reach(restartPartitions*90, r.members...)
+	t.Committed(r.topic, r.topic, restartPartitions, 90)
 	var all []suite.Record
 	for _, m := range r.members {
-		records, err := m.end()
+		records, err := m.End()
 		t.Must(err, "a member")
 		all = append(all, records...)
 	}
-	t.everyRead(all, restartPartitions, 90)
+	t.EveryRead(all, restartPartitions, 90)
 }
 
 // sameMembers checks that both members share the partitions, in the epoch of before if they are the same.
-func (r *ConsumersOverRestart) sameMembers(t *T) {
+func (r *OverRestart) sameMembers(t *scenario.T) {
 	t.Helper()
-	after := t.shared(r.topic, r.topic, 2, restartPartitions)
+	after := shared(t, r.topic, r.topic, 2, restartPartitions)
 	if same := strings.Join(slices.Sorted(maps.Keys(r.before.Members)), ",") == strings.Join(slices.Sorted(maps.Keys(after.Members)), ","); same && after.Epoch != r.before.Epoch {
 		t.Errorf("the same members are there, and the epoch was %d and is %d", r.before.Epoch, after.Epoch)
 	}
