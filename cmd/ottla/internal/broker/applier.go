@@ -41,6 +41,26 @@ type Applier struct {
 	image     *metadata.Image
 	moveLimit int64 // bytes a second that moves between directories may copy; -1: no limit
 	roomless  roomless
+	leads     leads
+}
+
+// leads are partitions whose coordinators are to begin, or go on, as soon as clients are shown the Image that says so. Whoever is
+// answered by a coordinator finds its topic with the rest of the node, too.
+type leads struct {
+	mu  sync.Mutex // roles are given side by side
+	are map[protocol.TopicPartition]*metadata.Partition
+}
+
+func (l *leads) add(tp protocol.TopicPartition, is *metadata.Partition) {
+	if !protocol.IsInternalTopic(tp.Topic) {
+		return
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.are == nil {
+		l.are = map[protocol.TopicPartition]*metadata.Partition{}
+	}
+	l.are[tp] = is
 }
 
 // roomInterval is how often replicas that found no room on the disk are tried
@@ -133,6 +153,7 @@ func (a *Applier) Apply(now time.Time, before, after *metadata.Image) {
 		c.topicsDeleted(now, changes.DeletedTopics)
 	}
 	a.applied.Store(after)
+	a.lead(now)
 }
 
 // roles gives the replicas of changed partitions their roles, side by side: each
@@ -185,7 +206,7 @@ func (a *Applier) role(now time.Time, topic *metadata.Topic, n int32, isNew bool
 		a.coordinate(now, tp, nil)
 		return err
 	}
-	a.coordinate(now, tp, is)
+	a.leads.add(tp, is)
 	target, moving := a.replicas.MovingTo(tp) // before the actual directory is asked, so that the end of a move is not missed
 	actual, ok := a.store.DirectoryOf(tp)
 	switch assigned := is.Directory(a.nodeID); {
@@ -232,6 +253,18 @@ func (a *Applier) Tick(now time.Time) {
 			continue
 		}
 		a.logger.Info("a replica took its role after all", "partition", tp.String())
+	}
+	a.lead(now)
+}
+
+// lead has the coordinators begin whose replicas have taken their roles.
+func (a *Applier) lead(now time.Time) {
+	a.leads.mu.Lock()
+	are := a.leads.are
+	a.leads.are = nil
+	a.leads.mu.Unlock()
+	for _, tp := range slices.SortedFunc(maps.Keys(are), comparePartitions) {
+		a.coordinate(now, tp, are[tp])
 	}
 }
 
