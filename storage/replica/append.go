@@ -3,6 +3,7 @@ package replica
 import (
 	"cmp"
 	"errors"
+	"math"
 	"time"
 
 	"ottla/protocol"
@@ -96,14 +97,24 @@ func checkSize(options *log.Options, size int) error {
 	return nil
 }
 
+// limitMs gives a limit in milliseconds. A Duration ends at 292 years, the milliseconds of a configuration do not: what is
+// as long as that has no limit, as Apache Kafka's largest value has none.
+func limitMs(d time.Duration) int64 {
+	const longest = math.MaxInt64 / int64(time.Millisecond)
+	if ms := d.Milliseconds(); ms < longest {
+		return ms
+	}
+	return math.MaxInt64
+}
+
 func (r *Replica) validation(now time.Time, req *AppendRequest, options *log.Options) record.Validation {
 	v := record.Validation{
 		TopicPartition:  r.tp,
 		Now:             now.UnixMilli(),
 		Compacted:       options.Compact,
 		TimestampType:   record.CreateTime,
-		BeforeMaxMs:     options.TimestampBeforeMax.Milliseconds(),
-		AfterMaxMs:      options.TimestampAfterMax.Milliseconds(),
+		BeforeMaxMs:     limitMs(options.TimestampBeforeMax),
+		AfterMaxMs:      limitMs(options.TimestampAfterMax),
 		MaxDecompressed: r.manager.options.MaxDecompressed,
 		MaxRecordBytes:  cmp.Or(options.MaxRecordBytes, r.manager.options.MaxRecordBytes),
 		Pool:            r.manager.options.Pool,

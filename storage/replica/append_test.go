@@ -2,6 +2,7 @@ package replica
 
 import (
 	"errors"
+	"math"
 	"syscall"
 	"testing"
 	"time"
@@ -95,6 +96,23 @@ func TestAppendToFollowerNamesTheLeader(t *testing.T) {
 	got := f.append(request(orders, batch(1, 1), AcksLeader))
 	if code(got.Err) != protocol.NotLeaderOrFollower || got.CurrentLeader == nil || got.CurrentLeader.ID != 2 || got.CurrentLeader.Epoch != 5 {
 		t.Errorf("got %+v", got)
+	}
+}
+
+// TestTimestampsWithoutLimit takes any time where the configuration has Apache Kafka's largest value, which no Duration holds.
+func TestTimestampsWithoutLimit(t *testing.T) {
+	f := newFixture(t, func(f *fixture, _ *Options) {
+		const longest = math.MaxInt64 / int64(time.Millisecond) * int64(time.Millisecond) // what such a value is made
+		f.options.TimestampBeforeMax, f.options.TimestampAfterMax = time.Duration(longest), time.Duration(longest)
+	})
+	f.lead(orders, alone(ordersID, 0))
+	const year3000 = 32503680000000
+	for _, ms := range []int64{year3000, -year3000, 0, -2, math.MaxInt64} {
+		b := record.NewBuilder(record.PlainOptions())
+		b.Append(ms, []byte("key"), []byte("v"), nil)
+		if got := f.append(request(orders, b.Build(nil), AcksLeader)); got.Err != nil {
+			t.Errorf("a record of %d: %v", ms, got.Err)
+		}
 	}
 }
 
