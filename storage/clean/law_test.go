@@ -34,6 +34,7 @@ type world struct {
 	producers  map[protocol.ProducerID]*life
 	checkpoint protocol.Offset
 	keys       int
+	bound      protocol.Offset // beyond it nothing was ever compacted
 }
 
 type life struct {

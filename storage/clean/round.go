@@ -3,6 +3,7 @@ package clean
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"time"
 
 	"ottla/protocol"
@@ -94,7 +95,8 @@ func (r *round) step(now time.Time, bytes int64) (moved int64, err error) {
 			n, err = 1, r.endGroup(now)
 		}
 		if moved += n; err != nil {
-			if r.log.Superseded(r.view) {
+			// What retention deletes is closed before it is gone.
+			if r.log.Superseded(r.view) || errors.Is(err, segment.ErrClosed) || errors.Is(err, fs.ErrNotExist) {
 				err = fmt.Errorf("%w: %w", log.ErrSuperseded, err)
 			}
 			return moved, err

@@ -43,13 +43,30 @@ func (l *Log) TruncateTo(offset protocol.Offset) error {
 	return l.reloadProducers(end)
 }
 
-// endBelow finds the batch of a segment that holds offset: where the log can be cut.
+// endBelow finds the batch of a segment that holds offset: where the log can be cut; end is that of the batch before it.
+// Where compaction has left a gap it is below offset, since a start would find no other end.
 func (l *Log) endBelow(i int, offset protocol.Offset) (end protocol.Offset, position int64, err error) {
 	s := l.segments[i]
-	end, position = offset, s.Size()
+	at := offset
+	position = s.Size()
 	err = s.Batches(offset, position, func(b segment.Batch) error {
-		end, position = min(end, b.Header.BaseOffset()), b.Position
+		at, position = min(at, b.Header.BaseOffset()), b.Position
 		return segment.ErrStop
+	})
+	if err != nil || position == 0 {
+		return s.Base(), position, err
+	}
+	err = s.Batches(at-1, position, func(b segment.Batch) error {
+		end = b.Header.NextOffset()
+		return segment.ErrStop
+	})
+	if err != nil || end == at {
+		return end, position, err
+	}
+	end = s.Base()
+	err = s.Batches(end, position, func(b segment.Batch) error {
+		end = b.Header.NextOffset()
+		return nil
 	})
 	return end, position, err
 }

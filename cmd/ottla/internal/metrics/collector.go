@@ -15,6 +15,7 @@ import (
 	"ottla/protocol"
 	"ottla/protocol/compress"
 	"ottla/protocol/server"
+	"ottla/storage/clean"
 	"ottla/storage/replica"
 	"ottla/storage/space"
 	"ottla/storage/store"
@@ -36,6 +37,9 @@ type Source struct {
 
 	// Space gives what is left in a log directory; nil: nobody looks.
 	Space func(dir string) *space.Directory
+
+	// Cleaner tells what compaction does; nil: there is none.
+	Cleaner func(now time.Time) clean.Stats
 
 	// PartitionsMax is ottla.metrics.partitions.max.
 	PartitionsMax int
@@ -100,6 +104,7 @@ func (c *Collector) collect(p page) {
 	c.collectReplicas(p, local)
 	c.collectDirectories(p)
 	c.collectSpace(p)
+	c.collectCleaner(p)
 	c.collectController(p, image)
 	c.collectQuorum(p)
 	c.collectCluster(p, image)
