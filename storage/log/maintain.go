@@ -213,14 +213,22 @@ func (l *Log) deleteOldest(count int, now time.Time, m *Maintenance) error {
 	return l.dropSnapshots(func(at protocol.Offset) bool { return at < l.segments[0].Base() })
 }
 
-// doom gives a segment's files, and its snapshot, their .deleted suffix; they are removed after file.delete.delay.ms.
+// doom gives a segment's files, and its snapshot, their .deleted suffix; they are removed after file.delete.delay.ms, or
+// at once where the longer name finds no room.
 func (l *Log) doom(s *segment.Segment) error {
-	if err := s.MarkDeleted(); err != nil {
+	err := s.MarkDeleted()
+	full := noSpace(err)
+	if full {
+		err = s.Remove()
+	}
+	if err != nil {
 		return err
 	}
 	l.dirStale.Store(true)
 	l.touched.Store(true)
-	l.doomed = append(l.doomed, doomed{segment: s})
+	if !full {
+		l.doomed = append(l.doomed, doomed{segment: s})
+	}
 	return nil
 }
 
@@ -265,7 +273,11 @@ func (l *Log) dropSnapshots(meant func(protocol.Offset) bool) error {
 		}
 		name := l.snapshotName(at)
 		gone := name + segment.DeletedSuffix
-		if renamed := l.env.FS.Rename(name, gone); renamed != nil && !errors.Is(renamed, fs.ErrNotExist) {
+		renamed := l.env.FS.Rename(name, gone)
+		if noSpace(renamed) {
+			renamed = l.env.FS.Remove(name)
+		}
+		if renamed != nil && !errors.Is(renamed, fs.ErrNotExist) {
 			err = renamed
 			return false
 		}

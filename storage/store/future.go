@@ -165,7 +165,7 @@ func (s *Store) RemoveFuture(now time.Time, tp protocol.TopicPartition) error {
 	if e == nil {
 		return nil
 	}
-	return s.remove(tp, e, func(e *entry) error { return s.discard(now, e) })
+	return s.remove(tp, e, func(e *entry) error { return s.putAway(now, e) })
 }
 
 // Promote puts a partition's future log in the place of its log. The caller holds the replica's append lock; prepare,

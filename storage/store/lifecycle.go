@@ -170,7 +170,20 @@ func (s *Store) Delete(now time.Time, tp protocol.TopicPartition) error {
 	if err := s.RemoveFuture(now, tp); err != nil {
 		return err
 	}
-	return s.remove(tp, s.partition(tp), func(e *entry) error { return s.discard(now, e) })
+	return s.remove(tp, s.partition(tp), func(e *entry) error { return s.putAway(now, e) })
+}
+
+// putAway is discard, or, where the longer name finds no room, removes the log at once.
+func (s *Store) putAway(now time.Time, e *entry) error {
+	err := s.discard(now, e)
+	if !isFull(err) {
+		return err
+	}
+	s.o.Logger.Warn("a partition is removed at once, as the disk is full", "partition", e.tp, "error", err)
+	if err := s.o.FS.RemoveAll(e.log.Dir()); err != nil {
+		return err
+	}
+	return s.o.FS.SyncDir(e.dir.Path)
 }
 
 // discard renames a log for deletion and says when its files go.

@@ -2,10 +2,14 @@ package store
 
 import (
 	"errors"
+	"io/fs"
+	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"ottla/protocol"
+	"ottla/storage/log"
 	"ottla/storage/space"
 	"ottla/storage/vfs"
 )
@@ -105,4 +109,47 @@ func TestStartOnAFullDisk(t *testing.T) {
 	if waited == 0 {
 		t.Error("no partition ever had to wait for room")
 	}
+}
+
+// TestDeletionsOnAFullDisk: what is deleted makes room, so it must not need any. Where the name that says so finds none, the
+// files go at once.
+func TestDeletionsOnAFullDisk(t *testing.T) {
+	m := formatted(t, "a")
+	o := options(m, "a")
+	o.LogOptions = func(string) log.Options {
+		small := log.DefaultOptions()
+		small.SegmentBytes = 200
+		return small
+	}
+	s := open(t, o)
+	l := create(t, s, tp("t", 0))
+	appendTo(t, l, 4)
+	create(t, s, tp("u", 0))
+	m.OnOperation(vfs.Script(vfs.Fault{Kinds: []vfs.Kind{vfs.OpRename, vfs.OpWrite, vfs.OpCreate, vfs.OpMkdir}, Err: syscall.ENOSPC}))
+	must(t, l.AdvanceLogStart(start, 3))
+	s.Touch(tp("t", 0))
+	s.Tick(start.Add(time.Second))
+	if view := l.View(); view.LogStartOffset != 3 || l.Failed() != nil {
+		t.Errorf("%+v, %v", view, l.Failed())
+	}
+	left := 0
+	for _, name := range disk(t, m, "a/t-0") {
+		if strings.HasSuffix(name, ".log") {
+			left++
+		}
+		if strings.HasSuffix(name, ".deleted") {
+			t.Errorf("%s is left", name)
+		}
+	}
+	if left > 2 {
+		t.Errorf("%d segments are left", left)
+	}
+	must(t, s.Delete(start, tp("u", 0)))
+	if _, err := m.Stat("a/u-0"); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("the deleted partition is there: %v", err)
+	}
+	m.OnOperation(nil)
+	create(t, s, tp("u", 0))
+	appendTo(t, l, 1)
+	must(t, s.Close(start, true, 7))
 }
