@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"ottla/compat/suite"
@@ -140,4 +141,21 @@ func (l *copyLoop) run(ctx, polling context.Context) (died bool, err error) {
 func (c *Client) LastStable(ctx context.Context, topic string, partition int32) (int64, error) {
 	offset, _, err := c.listOffset(ctx, topic, partition, suite.Latest, true)
 	return offset, err
+}
+
+// Transaction is the transaction of a transactional id, as its coordinator describes it.
+func (c *Client) Transaction(ctx context.Context, id string) (state string, partitions kadm.TopicsSet, err error) {
+	err = c.admin(func(_ *kgo.Client, a *kadm.Client) error {
+		described, err := a.DescribeTransactions(ctx, id)
+		if err != nil {
+			return err
+		}
+		one, err := described.On(id, nil)
+		if err == nil {
+			err = one.Err
+		}
+		state, partitions = one.State, one.Topics
+		return err
+	})
+	return state, partitions, err
 }

@@ -204,7 +204,8 @@ def commit_due(client, member):
 
 
 def transactional(call):
-    config = settings(call.args, transactional_id=call.args["transactional_id"])
+    # When all brokers are down it would begin anew by default, and then send the offsets to a coordinator that it has forgotten, for good.
+    config = settings(call.args, transactional_id=call.args["transactional_id"], metadata_recovery_strategy="none")
     if call.args.get("timeout_ms"):
         config["transaction.timeout.ms"] = call.args["timeout_ms"]
     client = confluent_kafka.Producer(config)

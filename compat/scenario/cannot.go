@@ -55,6 +55,7 @@ var cannotKcat = map[string]string{
 	"txn-fenced":         oneAProcess,
 	"txn-timeout":        oneAProcess,
 	"txn-copy":           oneAProcess,
+	"copy-sigkill":       oneAProcess,
 
 	"binary":          "keys and values are separated by delimiters, and it has no null header values",
 	"empty":           "an empty key or value is written as null",
@@ -89,10 +90,11 @@ var cannotRdkafka = map[string]string{
 }
 
 var cannotKafkaGo = map[string]string{
-	"txn-views":   "it gives markers to readers, and to those of committed records what was aborted",
-	"txn-fenced":  noTransactions,
-	"txn-timeout": noTransactions,
-	"txn-copy":    noTransactions,
+	"txn-views":    "it gives markers to readers, and to those of committed records what was aborted",
+	"txn-fenced":   noTransactions,
+	"txn-timeout":  noTransactions,
+	"txn-copy":     noTransactions,
+	"copy-sigkill": noTransactions,
 
 	"group-500: fill": "its writer, which sends the batch of each partition by itself, runs out of time now and then, with Apache Kafka as well",
 	"idempotent":      "no idempotent producer",
@@ -118,6 +120,7 @@ var cannotConsole = map[string]string{
 	"txn-fenced":            noTransactions,
 	"txn-timeout":           noTransactions,
 	"txn-copy":              noTransactions,
+	"copy-sigkill":          noTransactions,
 
 	"binary":          "keys and values are lines of text",
 	"create-time":     "it takes no timestamps",

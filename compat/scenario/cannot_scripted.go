@@ -30,6 +30,7 @@ var cannotPlatformatic = map[string]string{
 	"txn-fenced":           idZero,
 	"txn-timeout":          idZero,
 	"txn-copy":             idZero,
+	"copy-sigkill":         idZero,
 
 	"resend":                      resendReason,
 	"convert-to-snappy":           "it cannot read the framed snappy that a broker writes",

@@ -42,6 +42,7 @@ func Restarts() []Restart {
 		{"restart-sigkill", "kill -9 and start again, the same", (*harness.Node).Kill, Restart.streams},
 		{"group-sigterm", "a clean restart under members of groups: no committed offset is lost or moves back, no record is missed", stop, Restart.groups},
 		{"group-sigkill", "kill -9 and start again, the same", (*harness.Node).Kill, Restart.groups},
+		{"copy-sigkill", "kill -9 and start again under copy loops in transactions: each record is once in the output, in order", (*harness.Node).Kill, Restart.copies},
 	}
 }
 
