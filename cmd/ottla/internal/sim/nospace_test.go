@@ -1,15 +1,21 @@
 package sim
 
 import (
+	"os"
 	"testing"
 )
 
 // TestNoSpaceAtEveryWrite: whichever write finds no room, alone or with those that follow it, the process lives, no directory
 // goes offline, nothing acknowledged is lost, and all is as usual once there is room. OTTLA_SIM_NOSPACE_SEEDS seeds from
-// OTTLA_SIM_FIRST on; of the writes of a run every OTTLA_SIM_NOSPACE_STEP-th is the first to fail.
+// OTTLA_SIM_FIRST on; of the writes of a run every OTTLA_SIM_NOSPACE_STEP-th is the first to fail. With OTTLA_SIM_NOSPACE_AT, one run
+// with OTTLA_SIM_NOSPACE_TIMES failures from that one on is shown.
 func TestNoSpaceAtEveryWrite(t *testing.T) {
 	first, seeds := env(t, "OTTLA_SIM_FIRST", 1), env(t, "OTTLA_SIM_NOSPACE_SEEDS", 1)
 	step := env(t, "OTTLA_SIM_NOSPACE_STEP", 0)
+	if at := env(t, "OTTLA_SIM_NOSPACE_AT", 0); at > 0 {
+		result := Run(Options{Seed: uint64(first), NoSpace: &NoSpace{At: at, Times: env(t, "OTTLA_SIM_NOSPACE_TIMES", 1)}, Trace: os.Stdout})
+		t.Fatal(result.Failure)
+	}
 	runs, faults := 0, 0
 	for seed := uint64(first); seed < uint64(first+seeds); seed++ {
 		whole := Run(Options{Seed: seed, NoSpace: &NoSpace{}})
