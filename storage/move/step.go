@@ -65,8 +65,9 @@ func agree(source, successor *log.Log) error {
 			return err
 		}
 	}
-	view := source.View()
-	if successor.View().LogEndOffset > view.LogStartOffset || view.LogStartOffset == view.LogEndOffset && successor.View().LogEndOffset == view.LogEndOffset {
+	view, has := source.View(), successor.View()
+	fits := has.LogEndOffset > view.LogStartOffset || view.LogStartOffset == view.LogEndOffset && has.LogEndOffset == view.LogEndOffset
+	if fits && has.LogStartOffset <= view.LogStartOffset {
 		return nil
 	}
 	read, err := source.Read(view.LogStartOffset, 0, never, true)
@@ -75,7 +76,9 @@ func agree(source, successor *log.Log) error {
 	}
 	read.Region.Release()
 	// What a successor has below the source's start nobody can compare any more, so it must fit by its end.
-	if at := read.FirstBatchOffset; successor.View().LogEndOffset != at {
+	// What it begins after it can only lack because source has come back: a power cut has undone deletions that the successor had
+	// followed.
+	if at := read.FirstBatchOffset; !fits && has.LogEndOffset != at || fits && has.LogStartOffset > at {
 		return successor.BeginAs(source, at)
 	}
 	return nil

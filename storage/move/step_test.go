@@ -96,6 +96,27 @@ func TestStepsFollow(t *testing.T) {
 	}
 }
 
+// TestDeletionUndone: a power cut takes deletions of the source back that the successor has followed, with a part of the end or not.
+func TestDeletionUndone(t *testing.T) {
+	for _, cut := range []protocol.Offset{0, 1, 8, 100} {
+		p := newPair(t, 7)
+		for range 12 {
+			p.append()
+		}
+		p.finish()
+		end := p.copy.View().LogEndOffset
+		p.must(p.copy.AdvanceLogStart(now, end-4))
+		p.copy.SetHighWatermark(end)
+		p.must(p.copy.Maintain(now).Err)
+		p.must(p.source.TruncateTo(max(0, end-cut)))
+		p.finish()
+		if a, b := p.content(p.source), p.content(p.copy); !bytes.Equal(a, b) {
+			t.Errorf("%d offsets cut: %d bytes, and %d in the copy", cut, len(a), len(b))
+		}
+		p.compare(7)
+	}
+}
+
 func (p *pair) finish() {
 	for range 1000 {
 		_, caughtUp, err := Step(now, p.source, p.copy, p.source.View().LogEndOffset, 200)
