@@ -96,6 +96,9 @@ func (l *Log) BeginCleaned(base protocol.Offset, modifiedMs int64) (*segment.Seg
 	if err := l.usable(); err != nil {
 		return nil, err
 	}
+	if full := l.env.Space.Affords(min(l.opts.Load().SegmentBytes, l.Size())); full != nil {
+		return nil, fmt.Errorf("cannot compact %s yet: %w", l.tp, full)
+	}
 	dir := l.Dir()
 	s, err := segment.CreateCleaned(l.env.Files, dir, base, l.segmentOptions(), modifiedMs)
 	if err != nil {

@@ -175,14 +175,18 @@ func (d *Directory) raise(to State) {
 	}
 }
 
-// Affords tells whether background work, such as compaction, may write so many bytes without clients being refused for it.
-// It takes nothing.
-func (d *Directory) Affords(bytes int64) bool {
+// Affords tells whether background work that makes room in the end, as compaction does, may write so many bytes first: what
+// it leaves must be the reserve at least. It takes nothing. The refusal says why not.
+func (d *Directory) Affords(bytes int64) *FullError {
 	found := d.found()
 	if found == nil {
-		return true
+		return nil
 	}
-	return d.State() == Roomy && found.usable-(d.admitted.Load()-found.admitted)-bytes >= found.limits.clients
+	left := found.usable - (d.admitted.Load() - found.admitted)
+	if mark := found.limits.internal; mark > 0 && left-bytes < mark {
+		return &FullError{Path: d.path, Usable: max(0, left), Mark: mark + bytes}
+	}
+	return nil
 }
 
 // wake asks for a look, once until it has come.

@@ -62,7 +62,7 @@ func lookAt(d *Directory, total, usable int64) (before, after State) {
 func TestNobodyIsRefusedBeforeTheFirstLook(t *testing.T) {
 	var none *Directory
 	for _, d := range []*Directory{none, New("d", Settings{Free: -1, Reserve: -1})} {
-		if d.Admit(Client, gib) != nil || d.Refusal(Internal) != nil || d.State() != Roomy || !d.Affords(gib) {
+		if d.Admit(Client, gib) != nil || d.Refusal(Internal) != nil || d.State() != Roomy || d.Affords(gib) != nil {
 			t.Error("refused")
 		}
 	}
@@ -124,15 +124,15 @@ func TestAffords(t *testing.T) {
 	d := New("d", Settings{Free: 400, Reserve: 100})
 	lookAt(d, 10_000, 1000)
 	d.Admit(Client, 100)
-	if !d.Affords(500) || d.Affords(501) {
-		t.Error("background work may have what clients' mark leaves")
+	if d.Affords(800) != nil || d.Affords(801) == nil {
+		t.Error("background work may have what the reserve leaves")
 	}
-	lookAt(d, 10_000, 300)
-	if d.Affords(0) {
-		t.Error("there is room where clients find none")
+	lookAt(d, 10_000, 300) // clients are refused, and compaction makes room
+	if refused := d.Affords(201); d.Affords(200) != nil || refused == nil || refused.Usable != 300 || refused.Mark != 301 {
+		t.Errorf("below the clients' mark: %v", refused)
 	}
 	d.Set(Settings{})
-	if _, after := lookAt(d, 10_000, 300); after != Roomy || !d.Affords(300) {
+	if _, after := lookAt(d, 10_000, 300); after != Roomy || d.Affords(3000) != nil {
 		t.Errorf("without marks it is %v", after)
 	}
 }
