@@ -127,12 +127,14 @@ func TestCrash(t *testing.T) {
 		if err := node.Kill(); err != nil {
 			t.Fatal(err)
 		}
+		checkFiles(t, "a kill has left", node.DataDir())
 		restart(t, node)
 	}
 	goOn(t, loads, 500)
 	close(stop)
 	judgeLoads(t, node, loads)
 	stopCleanly(t, node)
+	checkFiles(t, "a clean stop has left", node.DataDir())
 }
 
 // TestCrashLarge kills a node that holds 1 GB of log, under load, and prints how long it takes to answer again.

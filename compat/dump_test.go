@@ -26,6 +26,7 @@ func TestDump(t *testing.T) {
 	topics := load(t, node)
 	before := readAll(t, node, topics)
 	stopCleanly(t, node)
+	checkFiles(t, "the loaded node has left", node.DataDir())
 
 	java, err := driver.StartJava(t.TempDir())
 	if err != nil {
@@ -43,6 +44,7 @@ func TestAdopt(t *testing.T) {
 	topics := load(t, node)
 	before := readAll(t, node, topics)
 	stopCleanly(t, node)
+	checkFiles(t, "Apache Kafka has left", node.DataDir())
 	handOver(t, node, target(t), topics, before)
 }
 

@@ -142,6 +142,7 @@ func (p *powered) cut(t *testing.T, after time.Duration, journal bool) {
 	// After a power cut the machine has another boot id. Here it has the same, by which the node would believe that the page
 	// cache is whole.
 	fail(os.WriteFile(filepath.Join(p.node.DataDir(), "ottla-boot-id"), []byte("00000000-0000-4000-8000-000000000000"), 0o644))
+	noFaults(t, fmt.Sprintf("cut %d of %s has left", p.cuts, p.name), p.node.DataDir())
 	first, err := p.node.Start(ctx)
 	fail(err)
 	if err := p.story.Judge(ctx, p.node.Addr()); err != nil {

@@ -8,7 +8,7 @@
 #   run.sh tools       Apache Kafka's command-line tools
 #   run.sh applications   Kafka Streams, a Kafka Connect worker, spring-kafka
 #   run.sh dumpcheck   Apache Kafka's DumpLogSegments over every file of a loaded node, then Apache Kafka on its directory;
-#                      replicas moved between directories under load
+#                      replicas moved between directories under load; retention of records with timestamps that no clock gave
 #   run.sh handover    directories of Apache Kafka 4.4.0, 4.1.2 and 3.9.2 to Ottla and back
 #   run.sh crash       kill -9 under load, restart; with 1 GB of log; and the measured start, memory and size
 #   run.sh edge        bombs and floods in a control group of 256 MB while a good client goes on; few descriptors; idle connections
@@ -103,7 +103,7 @@ case "${1:-}" in
     ;;
   dumpcheck)
     "$here/install.sh"
-    run_tests "Test(Dump|Adopt|LogDirs|TransactionLog)" 10m
+    run_tests "Test(Dump|Adopt|LogDirs|TransactionLog|Retention)" 10m
     ;;
   handover)
     "$here/install.sh"

@@ -70,7 +70,8 @@ func (l *logCheck) readProducers(at protocol.Offset) ([]producer.Producer, bool)
 		err = possible(producers, at)
 	}
 	if err != nil {
-		l.tell(l.sure(at), ProducerSnapshot, file, -1, l.name, "%v", err)
+		// It is not made durable before the recovery point is, since what it says can be replayed.
+		l.tell(l.d.clean, ProducerSnapshot, file, -1, l.name, "%v", err)
 		return nil, false
 	}
 	return producers, true
