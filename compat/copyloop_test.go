@@ -449,10 +449,10 @@ func (r *eosRun) nothingHangs() {
 // OTTLA_EOS_SECONDS chooses another length.
 func TestEos(t *testing.T) {
 	need(t)
-	runEos(t, eosKinds, time.Duration(setting(t, "OTTLA_EOS_SECONDS", 30))*time.Second, 10*time.Second)
+	runEos(t, eosKinds, time.Duration(setting(t, "OTTLA_EOS_SECONDS", 20))*time.Second, 8*time.Second)
 }
 
-// eosLine is what is kept of a load that worked for long.
+// eosRecord is what is kept of a load that worked for long.
 type eosRecord struct {
 	Server, Date, Commit, Kind string
 	Minutes                    int
