@@ -107,6 +107,7 @@ func heartbeats(t *Teller) {
 	for version := int16(0); version <= 1; version++ {
 		group := fmt.Sprintf("heartbeats-%d", version)
 		coordinated(t, group, "", "unheard-of")
+		imaged(t, group)
 		refusedHeartbeats(t, version, &consumer{group: group, id: "first member", topics: []string{orders}})
 		first := &consumer{group: group, id: "first member", topics: []string{orders}}
 		if version == 0 {
@@ -132,6 +133,38 @@ func heartbeats(t *Teller) {
 		ask[*kmsg.ConsumerGroupHeartbeatResponse](t, "a", version, first.short()) // has left
 		ask[*kmsg.ConsumerGroupDescribeResponse](t, "a", version, describingConsumers(group, "unheard-of", "", group))
 	}
+}
+
+// imaged waits until the coordinator of a group knows the topics as they are now, which may have been made a moment ago: Apache Kafka
+// tells each partition of __consumer_offsets a little after everybody else, and a group that begins before gets one more epoch then. A
+// member of another group of the same partition sees it.
+func imaged(t *Teller, group string) {
+	other := ""
+	for n := 0; other == "" || javaHash(other)%50 != javaHash(group)%50; n++ {
+		other = fmt.Sprintf("imaged-%d", n)
+	}
+	c := &consumer{group: other, id: "imaged", topics: []string{orders, refunds}}
+	for range 600 {
+		settle(t, c)
+		if t.err != nil || len(c.owned) == 2 {
+			break
+		}
+		pause()
+	}
+	c.epoch = -1
+	quietly[*kmsg.ConsumerGroupHeartbeatResponse](t, c.id, 1, c.short())
+	deleting := kmsg.NewPtrDeleteGroupsRequest()
+	deleting.Groups = []string{other}
+	quietly[*kmsg.DeleteGroupsResponse](t, "setup", 2, deleting)
+}
+
+// javaHash is String.hashCode, of ASCII, without its sign.
+func javaHash(s string) uint32 {
+	var h uint32
+	for _, c := range []byte(s) {
+		h = 31*h + uint32(c)
+	}
+	return h & 0x7fffffff
 }
 
 // refusedHeartbeats spoils a member's heartbeats.

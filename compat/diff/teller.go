@@ -30,8 +30,10 @@ type Teller struct {
 	ids    map[string][16]byte // of topics that setUp has made, by name
 	names  map[string]string   // what differs from run to run → its name
 	counts map[string]int
-	lines  []string
-	err    error // the first failure; nothing is asked after it
+	// By which numbers producer ids are shown in stories of transactions; elsewhere all are 1.
+	producers map[int64]int64
+	lines     []string
+	err       error // the first failure; nothing is asked after it
 }
 
 type conn struct {
@@ -72,11 +74,14 @@ var Books = []Book{
 	{"groups", nil, groupStories},
 	{"apis", keepAll, apiStories},
 	{"behaviour", keepAll, behaviourStories},
+	{"transactions", map[string]string{
+		"log.retention.ms": "-1", "broker.session.timeout.ms": "60000", "transaction.abort.timed.out.transaction.cleanup.interval.ms": "500",
+	}, transactionStories},
 }
 
 // Tell tells the stories of a book to a server and gives what it answered.
 func Tell(ctx context.Context, server Server, book Book) ([]string, error) {
-	t := &Teller{server: server, conns: map[string]*conn{}, ids: map[string][16]byte{}, names: map[string]string{}, counts: map[string]int{}}
+	t := &Teller{server: server, conns: map[string]*conn{}, ids: map[string][16]byte{}, names: map[string]string{}, counts: map[string]int{}, producers: map[int64]int64{}}
 	stop := context.AfterFunc(ctx, func() { t.fail(ctx.Err()) })
 	defer stop()
 	defer t.close()

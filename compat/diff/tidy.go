@@ -25,9 +25,35 @@ func tidy(resp kmsg.Response) {
 	case *kmsg.FetchResponse:
 		resp.SessionID = min(resp.SessionID, 1)
 	case *kmsg.InitProducerIDResponse:
-		resp.ProducerID = min(resp.ProducerID, 1)
+		resp.ProducerID = someProducer(resp.ProducerID)
 	case *kmsg.EndTxnResponse:
-		resp.ProducerID = min(resp.ProducerID, 1)
+		resp.ProducerID = someProducer(resp.ProducerID)
+	case *kmsg.AddPartitionsToTxnResponse:
+		for _, topic := range resp.Topics {
+			slices.SortFunc(topic.Partitions, func(a, b kmsg.AddPartitionsToTxnResponseTopicPartition) int {
+				return cmp.Compare(a.Partition, b.Partition)
+			})
+		}
+		for _, one := range resp.Transactions {
+			for _, topic := range one.Topics {
+				slices.SortFunc(topic.Partitions, func(a, b kmsg.AddPartitionsToTxnResponseTransactionTopicPartition) int {
+					return cmp.Compare(a.Partition, b.Partition)
+				})
+			}
+		}
+	case *kmsg.DescribeTransactionsResponse:
+		for _, state := range resp.TransactionStates {
+			slices.SortFunc(state.Topics, func(a, b kmsg.DescribeTransactionsResponseTransactionStateTopic) int {
+				return cmp.Compare(a.Topic, b.Topic)
+			})
+			for _, topic := range state.Topics {
+				slices.Sort(topic.Partitions)
+			}
+		}
+	case *kmsg.ListTransactionsResponse:
+		slices.SortFunc(resp.TransactionStates, func(a, b kmsg.ListTransactionsResponseTransactionState) int {
+			return cmp.Compare(a.TransactionalID, b.TransactionalID)
+		})
 	case *kmsg.AllocateProducerIDsResponse:
 		resp.ProducerIDStart = min(resp.ProducerIDStart, 0)
 	case *kmsg.ProduceResponse:
@@ -170,4 +196,12 @@ func tidyQuorum(resp *kmsg.DescribeQuorumResponse) {
 			state(p.Observers)
 		}
 	}
+}
+
+// someProducer shows an id that is no alias of a story as 1.
+func someProducer(id int64) int64 {
+	if id >= firstAlias {
+		return id
+	}
+	return min(id, 1)
 }
