@@ -18,7 +18,7 @@ INEFFASSIGN := github.com/gordonklaus/ineffassign@v0.2.0
 MISSPELL    := github.com/client9/misspell/cmd/misspell@v0.3.4
 ERRORLINT   := codeberg.org/polyfloyd/go-errorlint@v1.9.1
 
-.PHONY: all install build run test test-quick unit race lint cross torn fuzz soak-fuzz powercut fulldisk sim soak-sim compat suites readme-table consumers tools applications diff dumpcheck handover crash chaos soak-chaos soak-eos edge bench rebalance rebalance-alone lag control control-sample clean
+.PHONY: all install build run test test-quick unit race lint cross torn fuzz soak-fuzz powercut fulldisk sim soak-sim compat suites readme-table consumers tools applications diff dumpcheck compaction handover crash chaos soak-chaos soak-eos edge bench rebalance rebalance-alone lag control control-sample clean
 
 all: build
 
@@ -29,7 +29,7 @@ run: build ## a working broker on localhost:9092, data in ./data
 	exec ./bin/ottla serve
 
 # Everything, in the order of cost. What a part needs it installs itself.
-test: install build lint cross unit race torn sim fuzz compat suites consumers tools applications diff dumpcheck handover crash powercut fulldisk chaos edge rebalance-alone lag control-sample
+test: install build lint cross unit race torn sim fuzz compat suites consumers tools applications diff dumpcheck compaction handover crash powercut fulldisk chaos edge rebalance-alone lag control-sample
 	@echo "make test: all parts passed"
 
 test-quick: build ## under two minutes
@@ -94,6 +94,9 @@ diff: build
 
 dumpcheck: build
 	compat/run.sh dumpcheck
+
+compaction: build
+	compat/run.sh compaction
 
 handover: build ## directories of three versions of Apache Kafka to Ottla and back
 	compat/run.sh handover

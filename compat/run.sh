@@ -9,6 +9,7 @@
 #   run.sh applications   Kafka Streams, a Kafka Connect worker, spring-kafka
 #   run.sh dumpcheck   Apache Kafka's DumpLogSegments over every file of a loaded node, then Apache Kafka on its directory;
 #                      replicas moved between directories under load; retention of records with timestamps that no clock gave
+#   run.sh compaction  the same input compacted by Ottla and by Apache Kafka, directories exchanged; Apache Kafka's LogCompactionTester
 #   run.sh handover    directories of Apache Kafka 4.4.0, 4.1.2 and 3.9.2 to Ottla and back
 #   run.sh crash       kill -9 under load, restart; with 1 GB of log; and the measured start, memory and size
 #   run.sh edge        bombs and floods in a control group of 256 MB while a good client goes on; few descriptors; idle connections
@@ -43,7 +44,7 @@ export OTTLA_COMPAT_PIDS=$pids
 sweep() {
   local pid
   while read -r pid; do
-    if [ -r "/proc/$pid/cmdline" ] && tr '\0' ' ' <"/proc/$pid/cmdline" | grep -qE 'kafka\.Kafka|ottla serve| Driver| Handover| Applications|ConnectDistributed|driver\.(py|js)|^kcat '; then
+    if [ -r "/proc/$pid/cmdline" ] && tr '\0' ' ' <"/proc/$pid/cmdline" | grep -qE 'kafka\.Kafka|ottla serve| Driver| Handover| Applications|LogCompactionTester|ConnectDistributed|driver\.(py|js)|^kcat '; then
       kill -9 "$pid" 2>/dev/null || true
     fi
   done <"$pids"
@@ -104,6 +105,10 @@ case "${1:-}" in
   dumpcheck)
     "$here/install.sh"
     run_tests "Test(Dump|Adopt|LogDirs|TransactionLog|Retention)" 10m
+    ;;
+  compaction)
+    "$here/install.sh"
+    run_tests TestCompaction 10m
     ;;
   handover)
     "$here/install.sh"
@@ -190,7 +195,7 @@ case "${1:-}" in
     go test -tags compat -count=1 ./compat/table
     ;;
   all)
-    for part in clients suites consumers tools applications diff dumpcheck handover crash edge; do "$here/run.sh" "$part"; done
+    for part in clients suites consumers tools applications diff dumpcheck compaction handover crash edge; do "$here/run.sh" "$part"; done
     ;;
   *)
     sed -n '2,/^set/{/^#/s/^# \{0,1\}//p}' "$0" >&2
