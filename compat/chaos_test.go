@@ -13,7 +13,9 @@ import (
 	"time"
 
 	"ottla/compat/chaos"
+	"ottla/compat/driver"
 	"ottla/compat/harness"
+	"ottla/compat/scenario"
 )
 
 // setting is a number from the environment.
@@ -39,9 +41,20 @@ func runChaos(t *testing.T, seed uint64, duration time.Duration) *chaos.Result {
 	if err != nil {
 		t.Fatal(err)
 	}
+	var copiers []chaos.Copier
+	for name, start := range map[string]func(string) (*driver.Process, error){scenario.Java: driver.StartJava, scenario.Confluent: driver.StartPython} {
+		p, err := start(workDir(t))
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = p.Close() })
+		copiers = append(copiers, chaos.Copier{Name: name, Copier: driver.NewClient(p, name, node.Addr())})
+	}
 	ctx, cancel := context.WithTimeout(context.Background(), duration+8*time.Minute)
 	defer cancel()
-	result, err := chaos.Run(ctx, chaos.Options{Node: node, Seed: seed, Duration: duration, Pause: 5 * time.Second, SlowDisk: disk})
+	result, err := chaos.Run(ctx, chaos.Options{
+		Node: node, Seed: seed, Duration: duration, Pause: 5 * time.Second, SlowDisk: disk, Copiers: copiers,
+	})
 	if err != nil {
 		t.Fatalf("seed %d: %v\n%s", seed, err, node.LogTail(15))
 	}
@@ -59,7 +72,7 @@ func runChaos(t *testing.T, seed uint64, duration time.Duration) *chaos.Result {
 // TestChaos lets clients work on a node that is killed, stopped, suspended and slowed down, and judges what they saw.
 // OTTLA_CHAOS_SECONDS and OTTLA_CHAOS_SEED choose another length and other faults.
 func TestChaos(t *testing.T) {
-	need(t)
+	need(t, "python")
 	runChaos(t, uint64(setting(t, "OTTLA_CHAOS_SEED", 1)), time.Duration(setting(t, "OTTLA_CHAOS_SECONDS", 45))*time.Second)
 }
 
@@ -78,7 +91,7 @@ type soakLine struct {
 // TestChaosSoak goes on where the last one ended: OTTLA_CHAOS_ROUNDS rounds of OTTLA_CHAOS_SECONDS, each of the next seed, each
 // appended to testdata/soak/chaos.jsonl when it is over.
 func TestChaosSoak(t *testing.T) {
-	need(t)
+	need(t, "python")
 	path := filepath.Join(harness.Root(), "testdata", "soak", "chaos.jsonl")
 	seed := uint64(100)
 	if text, err := os.ReadFile(path); err == nil {

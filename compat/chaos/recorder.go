@@ -84,12 +84,17 @@ func (r *recorder) record(topic int, n int32, source int64) (*kgo.Record, histor
 	return made, history.Record{Partition: partitionOf(made.Topic, n), Offset: history.NoOffset, Value: value}
 }
 
-// taken is a record that was read. What does not hold a value becomes one that nobody sent.
+// taken is a record that was read.
 func taken(got *kgo.Record) history.Record {
+	return history.Record{Partition: partitionOf(got.Topic, got.Partition), Offset: got.Offset, Value: valueOf(got)}
+}
+
+// valueOf is the value of a record. What holds none becomes one that nobody sent.
+func valueOf(got *kgo.Record) int64 {
 	first, _, _ := strings.Cut(string(got.Value), " ")
 	value, err := strconv.ParseInt(first, 10, 64)
 	if err != nil {
-		value = -1
+		return -1
 	}
-	return history.Record{Partition: partitionOf(got.Topic, got.Partition), Offset: got.Offset, Value: value}
+	return value
 }

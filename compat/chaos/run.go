@@ -26,6 +26,8 @@ type Options struct {
 	Pause time.Duration
 	// SlowDisk is the control group by which the disk is slowed down; nil: it is not.
 	SlowDisk *harness.DiskCgroup
+	// Copiers are copy loops of other clients.
+	Copiers []Copier
 }
 
 // Result is what came of it.
@@ -35,6 +37,7 @@ type Result struct {
 	Down    time.Duration // of the node, all together
 	Settled time.Duration // from the end of the faults until nothing was undecided
 	Copied  int
+	Copiers map[string]int // what other clients have copied
 	Report  *history.Report
 	Copy    []string // what is wrong with the copy
 	Strange []string // errors that no fault explains
@@ -51,8 +54,8 @@ func (r *Result) String() string {
 		faults = append(faults, fmt.Sprintf("%d %s", n, name))
 	}
 	slices.Sort(faults)
-	text := fmt.Sprintf("seed %d: faults: %s; down for %.1f s, settled after %.1f s; %d records copied\n%s",
-		r.Seed, strings.Join(faults, ", "), r.Down.Seconds(), r.Settled.Seconds(), r.Copied, r.Report)
+	text := fmt.Sprintf("seed %d: faults: %s; down for %.1f s, settled after %.1f s; %d records copied, by other clients %v\n%s",
+		r.Seed, strings.Join(faults, ", "), r.Down.Seconds(), r.Settled.Seconds(), r.Copied, r.Copiers, r.Report)
 	for _, line := range append(slices.Clone(r.Copy), r.Strange...) {
 		text += "\n  " + line
 	}
@@ -95,6 +98,11 @@ func Run(ctx context.Context, o Options) (*Result, error) {
 			return nil, fmt.Errorf("create %s: %w", t.name, err)
 		}
 	}
+	for _, c := range o.Copiers {
+		if _, err := kadm.NewClient(admin).CreateTopic(ctx, topics[input].partitions, 1, nil, c.topic()); err != nil {
+			return nil, fmt.Errorf("create %s: %w", c.topic(), err)
+		}
+	}
 	r.startWorkers(ctx)
 	if err := r.strike(ctx); err != nil {
 		return nil, err
@@ -113,6 +121,11 @@ func Run(ctx context.Context, o Options) (*Result, error) {
 	result := &Result{Seed: o.Seed, Faults: r.faults, Down: r.down, Settled: settled, Strange: r.strange}
 	result.Report = history.Check(r.ops, history.Options{StuckAfter: int64(transactionTimeout + 10*time.Second + r.down + o.Pause)})
 	result.Copied, result.Copy = r.judgeCopy()
+	var wrong []string
+	if result.Copiers, wrong, err = r.judgeCopiers(ctx, admin); err != nil {
+		return nil, err
+	}
+	result.Copy = append(result.Copy, wrong...)
 	return result, nil
 }
 
@@ -135,6 +148,9 @@ func (r *run) startWorkers(ctx context.Context) {
 	}
 	work(r.commitOffsets)
 	work(r.watch)
+	for _, c := range r.o.Copiers {
+		r.workers.Go(func() { r.copyBy(ctx, c) })
+	}
 }
 
 func (r *run) client(opts ...kgo.Opt) (*kgo.Client, error) {

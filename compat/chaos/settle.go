@@ -58,6 +58,18 @@ func (r *run) readAll(ctx context.Context, client *kgo.Client) error {
 }
 
 func (r *run) readOne(ctx context.Context, topic string, n int32, end int64) error {
+	op := history.Op{
+		Kind: history.Final, Committed: true, Process: r.process.Add(1), Begin: r.now(), Mark: history.Mark{Partition: partitionOf(topic, n)},
+	}
+	err := r.follow(ctx, topic, n, end, func(got *kgo.Record) { op.Reads = append(op.Reads, taken(got)) })
+	if err == nil {
+		r.add(op)
+	}
+	return err
+}
+
+// follow reads a partition from its beginning to its last stable offset, as a reader of committed data.
+func (r *run) follow(ctx context.Context, topic string, n int32, end int64, each func(*kgo.Record)) error {
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Minute)
 	defer cancel()
 	client, err := r.client(kgo.ConsumePartitions(map[string]map[int32]kgo.Offset{topic: {n: kgo.NewOffset().AtStart()}}),
@@ -66,9 +78,6 @@ func (r *run) readOne(ctx context.Context, topic string, n int32, end int64) err
 		return err
 	}
 	defer client.Close()
-	op := history.Op{
-		Kind: history.Final, Committed: true, Process: r.process.Add(1), Begin: r.now(), Mark: history.Mark{Partition: partitionOf(topic, n)},
-	}
 	// What lies last below the last stable offset is a marker or was committed.
 	for at := int64(0); at < end; {
 		fetches := client.PollFetches(ctx)
@@ -77,11 +86,10 @@ func (r *run) readOne(ctx context.Context, topic string, n int32, end int64) err
 		}
 		fetches.EachRecord(func(got *kgo.Record) {
 			if at = got.Offset + 1; !got.Attrs.IsControl() && got.Offset < end {
-				op.Reads = append(op.Reads, taken(got))
+				each(got)
 			}
 		})
 	}
-	r.add(op)
 	return nil
 }
 

@@ -24,4 +24,6 @@ func (c *Client) CopyInTransactions(ctx context.Context, o suite.CopyOptions, st
 }
 
 // StartProgram starts any other program that takes the drivers' commands; its standard error goes to a file in dir.
-func StartProgram(name, dir string, argv ...string) (*Process, error) { return start(name, dir, argv...) }
+func StartProgram(name, dir string, argv ...string) (*Process, error) {
+	return start(name, dir, argv...)
+}
