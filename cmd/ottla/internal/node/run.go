@@ -73,10 +73,10 @@ func Run(ctx context.Context, node *config.BrokerConfig, logger *slog.Logger, le
 		Settings: r.settings, Level: level, MemoryBytes: r.memory,
 	})
 	if err != nil {
-		return err
+		return withAdvice(err)
 	}
 	if err := r.node.Start(time.Now()); err != nil {
-		return err
+		return withAdvice(err)
 	}
 	if r.open(ctx, bound, sockets) {
 		logger.Info("Kafka Server started", "nodeId", int32(bound.NodeID), "listeners", sockets.String(), "startupMs", time.Since(started).Milliseconds())

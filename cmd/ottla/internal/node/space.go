@@ -1,8 +1,11 @@
 package node
 
 import (
+	"errors"
+	"fmt"
 	"path"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	"ottla/controller/config"
@@ -124,6 +127,14 @@ func (s *spaces) look(w *watchedSpace) {
 	default:
 		logger.Info("there is room on the disk again: clients may write", about...)
 	}
+}
+
+// withAdvice adds to the error of a start that found no room what helps: a start writes to the metadata log.
+func withAdvice(err error) error {
+	if !errors.Is(err, syscall.ENOSPC) && !errors.Is(err, syscall.EDQUOT) {
+		return err
+	}
+	return fmt.Errorf("%w; a start needs a little room, one MiB will do: then topics can be deleted and retention shortened", err)
 }
 
 // work runs a task elsewhere, if there is an elsewhere.
