@@ -50,7 +50,7 @@ func (l *Log) settle(now time.Time) error {
 	if err := errors.Join(l.takeSnapshot(l.end, true), active.Seal(), active.SyncIndexes()); err != nil {
 		return l.poison(fmt.Errorf("cannot close the log of %s: %w", l.tp, err))
 	}
-	if err := l.bury(now); err != nil {
+	if err := errors.Join(l.interim.remove(l), l.bury(now)); err != nil {
 		return err
 	}
 	if err := l.env.FS.SyncDir(l.dir); err != nil {
@@ -58,6 +58,42 @@ func (l *Log) settle(now time.Time) error {
 	}
 	return nil
 }
+
+// Settle writes what a clean Close writes, and syncs nothing. For a caller that makes all files durable at once, and then
+// says so to Settled. Nobody else uses the log any more.
+func (l *Log) Settle(now time.Time) error {
+	if err := l.usable(); err != nil || !l.touched.Load() {
+		return err
+	}
+	if l.epochsStale {
+		if err := l.setEpochs(l.epochs); err != nil {
+			return err
+		}
+	}
+	if err := errors.Join(l.takeSnapshot(l.end, false), l.active().Seal(), l.interim.remove(l), l.bury(now)); err != nil {
+		return l.poison(fmt.Errorf("cannot close the log of %s: %w", l.tp, err))
+	}
+	return nil
+}
+
+// Settled says that everything is durable since Settle: Close has nothing left to do.
+func (l *Log) Settled() {
+	if l.usable() != nil {
+		return
+	}
+	l.dirStale.Store(false)
+	l.touched.Store(false)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.durableEnd = l.end
+	l.publish()
+}
+
+// Touched tells that a clean Close has something to write or to sync.
+func (l *Log) Touched() bool { return l.touched.Load() }
+
+// Touch has a clean Close sync everything, though this process may not have written it.
+func (l *Log) Touch() { l.touched.Store(true) }
 
 func (l *Log) abandonFiles() {
 	l.closed.Store(true)

@@ -60,7 +60,7 @@ func loadTree(t testing.TB, disk vfs.FS, from, to string, want func(name string)
 		if err := disk.MkdirAll(path.Dir(target)); err != nil {
 			return err
 		}
-		return writeFile(disk, target, data, true)
+		return vfs.WriteFile(disk, target, data, true)
 	})
 	check(t, err)
 }

@@ -56,6 +56,7 @@ type Log struct {
 	epochsStale   bool                    // the file has more at its beginning
 	epochsAhead   bool                    // it differs in epochs that have no batch yet
 	snapshots     []protocol.Offset       // of the .snapshot files, ascending
+	interim       interim                 // the serialised callers'
 	cleaned       *segment.Segment        // being made by compaction
 	truncations   uint64
 }

@@ -502,7 +502,7 @@ func TestLeftovers(t *testing.T) {
 		disk := newDisk(2)
 		check(t, disk.MkdirAll("log/t-0"))
 		for n, data := range spoiled {
-			check(t, writeFile(disk, path.Join("log/t-0", n), []byte(data), true))
+			check(t, vfs.WriteFile(disk, path.Join("log/t-0", n), []byte(data), true))
 		}
 		l, report, err := Open(testEnv(disk), "log/t-0", testTP, smallOptions(), OpenState{RecoveryPoint: 20, Trust: Clean})
 		if err != nil {
@@ -536,7 +536,7 @@ func TestPreallocated(t *testing.T) {
 		want := readDir(t, disk, "log/t-0")
 		for _, suffix := range []string{segment.IndexSuffix, segment.TimeIndexSuffix} {
 			name := segment.FileName(0, suffix)
-			check(t, writeFile(disk, path.Join("log/t-0", name), append([]byte(want[name]), make([]byte, 24*100)...), true))
+			check(t, vfs.WriteFile(disk, path.Join("log/t-0", name), append([]byte(want[name]), make([]byte, 24*100)...), true))
 		}
 		l, _, err = Open(testEnv(disk), "log/t-0", testTP, o, OpenState{RecoveryPoint: 20, Trust: trust})
 		check(t, err)

@@ -45,7 +45,7 @@ func (l *Log) Maintain(now time.Time) (m Maintenance) {
 	l.mu.Lock()
 	m.ProducersExpired = l.producers.Expire(now.UnixMilli())
 	l.mu.Unlock()
-	m.Err = errors.Join(l.repair(&m), l.retain(now, &m), l.bury(now))
+	m.Err = errors.Join(l.repair(&m), l.retain(now, &m), l.interim.renew(l), l.bury(now))
 	v := l.View()
 	m.FlushWanted = v.DurableEnd < v.LogEndOffset && (v.DurableEnd < v.ActiveSegmentBase || l.FlushDue(now))
 	m.NextDeadline = l.nextDeadline(now)

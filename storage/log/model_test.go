@@ -384,7 +384,7 @@ func (m *model) compareRebuilt() {
 	m.check(copied.MkdirAll("log/t-0"))
 	for name, data := range live {
 		if strings.HasSuffix(name, segment.LogSuffix) {
-			m.check(writeFile(copied, path.Join("log/t-0", name), []byte(data), true))
+			m.check(vfs.WriteFile(copied, path.Join("log/t-0", name), []byte(data), true))
 		}
 	}
 	v := m.log.View()

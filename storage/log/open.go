@@ -55,8 +55,14 @@ func Open(env Env, dir string, tp protocol.TopicPartition, opts Options, state O
 	o.report.Segments = len(o.segments)
 	offsets, _ := o.active().IndexEntries()
 	padded := len(o.present) == len(o.segments) && int64(offsets)*8 != o.present[len(o.present)-1].Index
-	o.touched.Store(state.Trust != Clean || o.report.NoteWorthy() || o.dirStale.Load() || padded)
+	doubted := state.Trust != Clean && !o.empty() || state.Trust == Clean && o.dirStale.Load()
+	o.touched.Store(doubted || o.report.NoteWorthy() || padded)
 	return o.Log, o.report, nil
+}
+
+// empty tells that the directory is as Create makes it. If a process died that had not synced it yet, store.Close does.
+func (o *opening) empty() bool {
+	return len(o.present) == 1 && len(o.segments) == 1 && len(o.stored) == 0 && o.present[0].Empty()
 }
 
 func (o *opening) run() error {
@@ -111,51 +117,22 @@ func (o *opening) stray(files int) {
 
 // list finds the segments and snapshots, and removes index files without a .log.
 func (o *opening) list(entries []vfs.Entry) error {
-	found := map[protocol.Offset]*segment.Present{}
-	var bases []protocol.Offset
-	for _, e := range entries {
-		if base, suffix, ok := segment.ParseName(e.Name); ok && !e.Dir && suffix == segment.LogSuffix {
-			found[base] = &segment.Present{
-				Log: e.Size, Index: -1, TimeIndex: -1, TxnIndex: -1, ModifiedMs: e.Modified.UnixMilli(),
-			}
-			bases = append(bases, base)
-		}
-	}
-	for _, e := range entries {
-		if err := o.assign(e, found); err != nil {
+	listed, orphans := segment.List(entries)
+	for _, name := range orphans {
+		o.stray(1)
+		if err := o.env.FS.Remove(path.Join(o.dir, name)); err != nil {
 			return err
 		}
 	}
-	slices.Sort(bases)
-	slices.Sort(o.stored)
-	for _, base := range bases {
-		o.segments = append(o.segments, segment.Open(o.env.Files, o.dir, base, o.segmentOptions(), *found[base]))
-		o.present = append(o.present, *found[base])
-	}
-	return nil
-}
-
-// assign enters a file into what was found of its segment.
-func (o *opening) assign(e vfs.Entry, found map[protocol.Offset]*segment.Present) error {
-	base, suffix, ok := segment.ParseName(e.Name)
-	if !ok || e.Dir {
-		return nil
-	}
-	present := found[base]
-	var size *int64
-	switch suffix {
-	case snapshotSuffix:
-		o.stored = append(o.stored, base)
-		return nil
-	case segment.IndexSuffix, segment.TimeIndexSuffix, segment.TxnIndexSuffix:
-		if present == nil {
-			o.stray(1)
-			return o.env.FS.Remove(path.Join(o.dir, e.Name))
+	for _, e := range entries {
+		if base, suffix, ok := segment.ParseName(e.Name); ok && !e.Dir && suffix == snapshotSuffix {
+			o.stored = append(o.stored, base)
 		}
-		size = map[string]*int64{
-			segment.IndexSuffix: &present.Index, segment.TimeIndexSuffix: &present.TimeIndex, segment.TxnIndexSuffix: &present.TxnIndex,
-		}[suffix]
-		*size = e.Size
+	}
+	slices.Sort(o.stored)
+	for _, s := range listed {
+		o.segments = append(o.segments, segment.Open(o.env.Files, o.dir, s.Base, o.segmentOptions(), s.Present))
+		o.present = append(o.present, s.Present)
 	}
 	return nil
 }

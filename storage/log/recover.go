@@ -125,18 +125,7 @@ func (o *opening) mayHaveGap(i int, end, next protocol.Offset) (bool, error) {
 	if next <= end || o.opts.Load().Compact {
 		return next > end, nil
 	}
-	s := o.segments[i]
-	expected, sparse := s.Base(), false
-	err := s.Batches(s.Base(), s.Size(), func(b segment.Batch) error {
-		h := b.Header
-		if h.BaseOffset() != expected || int64(h.Count()) != int64(h.LastOffsetDelta())+1 {
-			sparse = true
-			return segment.ErrStop
-		}
-		expected = h.NextOffset()
-		return nil
-	})
-	return sparse, err
+	return o.segments[i].Sparse()
 }
 
 // walkSegment walks the batches of a segment that are in doubt.
@@ -232,7 +221,8 @@ func (o *opening) settleSegment(i int, w segment.Walked, cut bool) error {
 		o.report.BytesCut += s.Size() - w.End
 		o.report.CutAt = w.Next
 	}
-	if o.state.Trust != Clean {
+	// A process that died has written what was aborted before the marker: without the file there was nothing.
+	if o.state.Trust == OtherBoot || o.state.Trust == SameBoot && o.present[i].TxnIndex >= 0 {
 		o.txnsFrom = min(o.txnsFrom, s.Base())
 	}
 	if err := o.checkTxns(i, w.Next); err != nil {

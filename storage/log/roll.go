@@ -3,7 +3,7 @@ package log
 import (
 	"errors"
 	"fmt"
-	"os"
+	"io/fs"
 	"path"
 	"slices"
 
@@ -83,7 +83,7 @@ func (l *Log) takeSnapshot(offset protocol.Offset, sync bool) error {
 
 func (l *Log) writeSnapshot(at protocol.Offset, data []byte, sync bool) error {
 	l.dirStale.Store(true)
-	if err := writeFile(l.env.FS, l.snapshotName(at), data, sync); err != nil {
+	if err := vfs.WriteFile(l.env.FS, l.snapshotName(at), data, sync); err != nil {
 		return fmt.Errorf("cannot write a producer snapshot of %s: %w", l.tp, err)
 	}
 	return nil
@@ -91,28 +91,9 @@ func (l *Log) writeSnapshot(at protocol.Offset, data []byte, sync bool) error {
 
 // syncSnapshot makes a producer snapshot durable, if there is one.
 func (l *Log) syncSnapshot(at protocol.Offset) error {
-	file, err := l.env.FS.OpenFile(path.Join(l.Dir(), segment.FileName(at, snapshotSuffix)), os.O_RDWR)
-	if errors.Is(err, os.ErrNotExist) {
+	err := vfs.SyncFile(l.env.FS, path.Join(l.Dir(), segment.FileName(at, snapshotSuffix)))
+	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
-	if err != nil {
-		return err
-	}
-	return errors.Join(file.Sync(), file.Close())
-}
-
-// writeFile replaces a small file whose content has a checksum, so that a torn one is recognised.
-func writeFile(fsys vfs.FS, name string, data []byte, sync bool) (err error) {
-	file, err := fsys.OpenFile(name, os.O_RDWR|os.O_CREATE|os.O_TRUNC)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, file.Close()) }()
-	if _, err := file.WriteAt(data, 0); err != nil {
-		return err
-	}
-	if sync {
-		return file.Sync()
-	}
-	return nil
+	return err
 }

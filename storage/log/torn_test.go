@@ -124,7 +124,7 @@ func (tl *tornLog) open(t *testing.T, files map[string]string, trust Trust) (*Lo
 	disk := newDisk(6)
 	check(t, disk.MkdirAll("log/t-0"))
 	for name, data := range files {
-		check(t, writeFile(disk, path.Join("log/t-0", name), []byte(data), false))
+		check(t, vfs.WriteFile(disk, path.Join("log/t-0", name), []byte(data), false))
 	}
 	state := OpenState{RecoveryPoint: tl.recovery, Trust: trust}
 	if trust == Clean {

@@ -268,6 +268,21 @@ func (s *Segment) follows(b Batch, before Walked, epoch protocol.LeaderEpoch) er
 	return nil
 }
 
+// Sparse tells that offsets are missing within the segment, as compaction leaves it.
+func (s *Segment) Sparse() (bool, error) {
+	expected, sparse := s.base, false
+	err := s.Batches(s.base, s.Size(), func(b Batch) error {
+		h := b.Header
+		if h.BaseOffset() != expected || int64(h.Count()) != int64(h.LastOffsetDelta())+1 {
+			sparse = true
+			return ErrStop
+		}
+		expected = h.NextOffset()
+		return nil
+	})
+	return sparse, err
+}
+
 // Finish cuts the .log to what a walk found, and writes the index files: exact entries, exact sizes.
 func (s *Segment) Finish(w Walked) error {
 	if w.End < s.Size() {

@@ -81,6 +81,11 @@ type Present struct {
 	ModifiedMs                      int64 // of the .log
 }
 
+// Empty tells that the files are as Create makes them.
+func (p Present) Empty() bool {
+	return p.Log == 0 && p.Index == 0 && p.TimeIndex == 0 && p.TxnIndex < 0
+}
+
 func attach(cache *FileCache, dir string, base protocol.Offset, opts Options) *Segment {
 	file := func(suffix string) *File { return cache.newFile(path.Join(dir, FileName(base, suffix))) }
 	s := &Segment{

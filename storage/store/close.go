@@ -5,11 +5,14 @@ import (
 	"fmt"
 	"os"
 	"path"
+	"slices"
 	"sync"
 	"time"
 
 	"ottla/protocol"
+	"ottla/storage/log"
 	"ottla/storage/logdir"
+	"ottla/storage/vfs"
 )
 
 // Close closes all logs. A clean close flushes them, writes the checkpoints and, last, the clean-shutdown markers
@@ -51,22 +54,34 @@ func (s *Store) closeLog(now time.Time, e *entry) error {
 }
 
 func (s *Store) closeDirectory(now time.Time, d *directory, clean bool, brokerEpoch protocol.BrokerEpoch) error {
+	entries := s.entries(d)
+	if clean {
+		if err := s.settleTogether(now, d, entries); err != nil {
+			return err
+		}
+	}
+	var mu sync.Mutex
 	points := offsets{}
 	var errs []error
-	for _, e := range s.entries(d) {
-		errs = append(errs, e.finish(func() error {
+	s.sideBySide(entries, func(e *entry) {
+		err := e.finish(func() error {
 			if clean {
 				if err := s.syncTail(e); err != nil {
 					return err
 				}
 			}
 			point, err := e.log.Close(now, clean)
+			mu.Lock()
+			defer mu.Unlock()
 			if err == nil {
 				points[e.tp] = point
 			}
 			return err
-		}))
-	}
+		})
+		mu.Lock()
+		defer mu.Unlock()
+		errs = append(errs, err)
+	})
 	if s.offline(d) != nil {
 		return nil // it was named when it failed
 	}
@@ -84,6 +99,72 @@ func (s *Store) closeDirectory(now time.Time, d *directory, clean bool, brokerEp
 	}
 	if err := logdir.WriteMarker(s.o.FS, d.Path, brokerEpoch); err != nil {
 		return fmt.Errorf("the clean stop of %s cannot be noted: %w", d.Path, err)
+	}
+	return nil
+}
+
+const (
+	// closedSideBySide is how many logs are closed at a time: most of the work is waiting for the disk.
+	closedSideBySide = 16
+	// fewLogs are synced one by one, many by syncing the file system: that writes what others have left in it too.
+	fewLogs = 64
+)
+
+// sideBySide lets the workers act on logs, and returns when all are done.
+func (s *Store) sideBySide(entries []*entry, act func(e *entry)) {
+	var running sync.WaitGroup
+	share := max((len(entries)+closedSideBySide-1)/closedSideBySide, 4)
+	for some := range slices.Chunk(entries, share) {
+		running.Add(1)
+		s.o.Workers(func() {
+			defer running.Done()
+			for _, e := range some {
+				act(e)
+			}
+		})
+	}
+	running.Wait()
+}
+
+// settleTogether makes the logs of a directory durable by one sync of its file system, if many were touched, or if a process
+// that died may have left any of them unsynced.
+func (s *Store) settleTogether(now time.Time, d *directory, entries []*entry) error {
+	touched := 0
+	for _, e := range entries {
+		if e.log.Touched() {
+			touched++
+		}
+	}
+	inherited := d.trust != log.Clean
+	if s.offline(d) != nil || touched <= fewLogs && !inherited {
+		return nil
+	}
+	var mu sync.Mutex
+	failed := map[*entry]bool{}
+	s.sideBySide(entries, func(e *entry) {
+		if e.log.Settle(now) != nil { // Close says what it is
+			mu.Lock()
+			failed[e] = true
+			mu.Unlock()
+		}
+	})
+	err := vfs.SyncFS(s.o.FS, d.Path)
+	switch {
+	case errors.Is(err, errors.ErrUnsupported):
+		for _, e := range entries {
+			if inherited {
+				e.log.Touch()
+			}
+		}
+		return nil
+	case err != nil:
+		return fmt.Errorf("the logs in %s cannot be made durable: %w", d.Path, err)
+	}
+	for _, e := range entries {
+		if !failed[e] {
+			e.log.Settled()
+			e.cutFrom = protocol.NoOffset
+		}
 	}
 	return nil
 }

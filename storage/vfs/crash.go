@@ -92,6 +92,28 @@ func (c change) touches(dir *node, places map[place]bool) bool {
 	return false
 }
 
+// SyncFS is what vfs.SyncFS uses. The disk is one file system.
+func (m *Mem) SyncFS(dir string) error {
+	if err := m.begin(Operation{Kind: OpSyncDir, Name: clean(dir)}); err != nil {
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		m.root.failTree()
+		return &fs.PathError{Op: "syncfs", Path: dir, Err: err}
+	}
+	m.SyncAll()
+	return nil
+}
+
+// failTree is what a failed sync of everything leaves.
+func (n *node) failTree() {
+	if !n.isDirectory() {
+		n.failSync()
+	}
+	for _, child := range n.entries {
+		child.failTree()
+	}
+}
+
 // SyncAll makes everything durable, as sync(1) does; it is no operation. For tests that prepare a disk.
 func (m *Mem) SyncAll() {
 	m.mu.Lock()

@@ -39,15 +39,24 @@ func ReadFile(fsys FS, name string) ([]byte, error) {
 // WriteFileAtomic replaces a file so that after a crash at any moment it holds the old content or the new:
 // a temporary file beside it is written and fsynced, renamed over the name, and the directory is fsynced.
 func WriteFileAtomic(fsys FS, name string, data []byte) error {
-	if err := writeSynced(fsys, name+TempSuffix, data); err != nil {
+	if err := WriteFile(fsys, name+TempSuffix, data, true); err != nil {
 		return fmt.Errorf("cannot write %s: %w", name, err)
 	}
 	return PutInPlace(fsys, name)
 }
 
+// SyncFS makes all files and directories of the file system that holds a directory durable, whoever wrote them: one call
+// instead of an fsync for each of many files. errors.ErrUnsupported: not here.
+func SyncFS(fsys FS, dir string) error {
+	if whole, ok := fsys.(interface{ SyncFS(dir string) error }); ok {
+		return whole.SyncFS(dir)
+	}
+	return errors.ErrUnsupported
+}
+
 // ReplaceFile is WriteFileAtomic without the last step: the caller syncs the directory, perhaps for more files at once.
 func ReplaceFile(fsys FS, name string, data []byte) error {
-	if err := writeSynced(fsys, name+TempSuffix, data); err != nil {
+	if err := WriteFile(fsys, name+TempSuffix, data, true); err != nil {
 		return fmt.Errorf("cannot write %s: %w", name, err)
 	}
 	if err := fsys.Rename(name+TempSuffix, name); err != nil {
@@ -59,7 +68,7 @@ func ReplaceFile(fsys FS, name string, data []byte) error {
 // WriteTemp is the first half of WriteFileAtomic, and leaves the temporary file durable beside the name. It is for
 // files in several directories that are to change together: when all are written, PutInPlace ends each.
 func WriteTemp(fsys FS, name string, data []byte) error {
-	if err := writeSynced(fsys, name+TempSuffix, data); err != nil {
+	if err := WriteFile(fsys, name+TempSuffix, data, true); err != nil {
 		return fmt.Errorf("cannot write %s: %w", name, err)
 	}
 	if err := fsys.SyncDir(path.Dir(name)); err != nil {
@@ -79,16 +88,24 @@ func PutInPlace(fsys FS, name string) error {
 	return nil
 }
 
-func writeSynced(fsys FS, name string, data []byte) error {
+// WriteFile replaces the content of a file, durably or not. A crash may leave it torn: it is for content with a checksum.
+func WriteFile(fsys FS, name string, data []byte, sync bool) (err error) {
 	file, err := fsys.OpenFile(name, os.O_RDWR|os.O_CREATE|os.O_TRUNC)
 	if err != nil {
 		return err
 	}
-	if _, err := file.WriteAt(data, 0); err != nil {
-		return errors.Join(err, file.Close())
+	defer func() { err = errors.Join(err, file.Close()) }()
+	if _, err := file.WriteAt(data, 0); err != nil || !sync {
+		return err
 	}
-	if err := file.Sync(); err != nil {
-		return errors.Join(err, file.Close())
+	return file.Sync()
+}
+
+// SyncFile makes an existing file durable.
+func SyncFile(fsys FS, name string) error {
+	file, err := fsys.OpenFile(name, os.O_RDWR)
+	if err != nil {
+		return err
 	}
-	return file.Close()
+	return errors.Join(file.Sync(), file.Close())
 }

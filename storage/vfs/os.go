@@ -80,6 +80,9 @@ func entryOf(info fs.FileInfo) Entry {
 
 func (osFS) SyncDir(name string) error { return syncDir(name) }
 
+// SyncFS is what vfs.SyncFS uses.
+func (osFS) SyncFS(dir string) error { return syncFS(dir) }
+
 // ReadFile is what vfs.ReadFile uses.
 func (osFS) ReadFile(name string) ([]byte, error) { return readFile(name) }
 

@@ -27,3 +27,5 @@ func syncDir(name string) error {
 	}
 	return errors.Join(dir.Sync(), dir.Close())
 }
+
+func syncFS(string) error { return errors.ErrUnsupported }

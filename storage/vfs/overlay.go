@@ -321,6 +321,9 @@ func (o *Overlay) SyncDir(name string) error {
 	return err
 }
 
+// SyncFS is what vfs.SyncFS uses.
+func (o *Overlay) SyncFS(dir string) error { return o.SyncDir(dir) }
+
 // Lock implements FS.
 func (o *Overlay) Lock(name string) (io.Closer, error) {
 	if _, err := o.below.Stat(name); err == nil {

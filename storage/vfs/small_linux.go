@@ -2,6 +2,7 @@ package vfs
 
 import (
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"slices"
@@ -107,3 +108,29 @@ func syncDir(name string) error {
 	err = retryInterrupted(func() error { return unix.Fsync(fd) })
 	return errors.Join(pathError("fsync", name, err), pathError("close", name, unix.Close(fd)))
 }
+
+// syncFS tells of a write that failed since the file system was mounted and that nobody was told of yet, as fsync does;
+// since Linux 5.8, before which it is not used.
+func syncFS(dir string) error {
+	if !tellsOfFailedWrites() {
+		return errors.ErrUnsupported
+	}
+	fd, err := openRaw(dir, unix.O_RDONLY|unix.O_DIRECTORY)
+	if err != nil {
+		return err
+	}
+	err = retryInterrupted(func() error { return unix.Syncfs(fd) })
+	return errors.Join(pathError("syncfs", dir, err), pathError("close", dir, unix.Close(fd)))
+}
+
+var tellsOfFailedWrites = sync.OnceValue(func() bool {
+	var name unix.Utsname
+	if unix.Uname(&name) != nil {
+		return false
+	}
+	var major, minor int
+	if _, err := fmt.Sscanf(unix.ByteSliceToString(name.Release[:]), "%d.%d", &major, &minor); err != nil {
+		return false
+	}
+	return major > 5 || major == 5 && minor >= 8
+})

@@ -1,0 +1,60 @@
+package log
+
+import (
+	"errors"
+	"slices"
+
+	"ottla/protocol"
+)
+
+// interimBytes is how much may be appended until the producers, and the index entries that are in memory, are written down
+// again. A start after a kill reads what came after them batch by batch.
+const interimBytes = 256 << 10
+
+// interim is a snapshot of the producers within the active segment. Apache Kafka writes them when it rolls and when it
+// stops; a start after a kill then goes through the whole segment. It is not synced: a start after a power cut, which may
+// find a shorter log than it speaks of, does not read it.
+type interim struct {
+	at   protocol.Offset // of the file
+	base protocol.Offset // of the segment that was active
+	size int64           // which had so many bytes
+	real bool
+}
+
+// renew writes the snapshot anew if enough was appended. Without room on the disk it is left for later.
+func (i *interim) renew(l *Log) error {
+	active := l.active()
+	since := active.Size()
+	if i.real && i.base == active.Base() {
+		since -= i.size
+	}
+	if since < interimBytes {
+		return nil
+	}
+	before := *i
+	if err := errors.Join(active.Store(), l.takeSnapshot(l.end, false)); err != nil {
+		if noSpace(err) {
+			return nil
+		}
+		return l.poison(err)
+	}
+	*i = interim{at: l.end, base: active.Base(), size: active.Size(), real: true}
+	return before.remove(l)
+}
+
+// remove removes the file, unless a segment begins there or it is the newest.
+func (i *interim) remove(l *Log) error {
+	n, found := slices.BinarySearch(l.snapshots, i.at)
+	if !i.real || !found || n == len(l.snapshots)-1 {
+		return nil
+	}
+	for _, s := range l.segments {
+		if s.Base() == i.at {
+			return nil
+		}
+	}
+	if err := l.removeSnapshot(i.at); err != nil {
+		return l.poison(err)
+	}
+	return nil
+}
