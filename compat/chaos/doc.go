@@ -4,8 +4,9 @@
 // The workers: idempotent producers, transactional producers (several partitions,
 // commits and aborts, some abandoned in the middle, some that go on as zombies after
 // a new instance has taken their id), copy loops that consume, transform and produce
-// in transactions (also those of other clients, by package driver), readers of committed data and of all, committers of offsets, and a
-// watcher of high watermarks and last stable offsets. The faults follow from a seed.
+// in transactions (also those of other clients, whom only their output is judged by),
+// readers of committed data and of all, committers of offsets, and a watcher of high
+// watermarks and last stable offsets. The faults follow from a seed.
 // After the faults every open transaction must end by itself, and everything is read
 // once more.
 //

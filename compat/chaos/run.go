@@ -122,7 +122,7 @@ func Run(ctx context.Context, o Options) (*Result, error) {
 	result.Report = history.Check(r.ops, history.Options{StuckAfter: int64(transactionTimeout + 10*time.Second + r.down + o.Pause)})
 	result.Copied, result.Copy = r.judgeCopy()
 	var wrong []string
-	if result.Copiers, wrong, err = r.judgeCopiers(ctx, admin); err != nil {
+	if result.Copiers, wrong, err = r.judgeCopiers(ctx, admin, result.Copied); err != nil {
 		return nil, err
 	}
 	result.Copy = append(result.Copy, wrong...)
