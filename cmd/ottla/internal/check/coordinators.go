@@ -50,7 +50,7 @@ func (k *coordinatorCheck) batch(b record.Batch, records []record.Record) {
 	}
 	err := k.decode(b, records)
 	if err == nil && k.machine != nil {
-		err = k.apply(b, records)
+		err = replay(func() error { return k.apply(b, records) })
 	}
 	if err != nil {
 		k.fault(CoordinatorState, k.at.file, k.at.position, k.name, "the batch at offset %d: %v", b.BaseOffset(), err)

@@ -206,12 +206,16 @@ const cordonedSince = 4
 
 func load(id snapshotID, values [][]byte) (*metadata.Loader, error) {
 	loader := metadata.NewLoader()
-	_, _, err := loader.LoadSnapshot(metadata.Provenance{Offset: id.end - 1, Epoch: id.epoch, TimestampMs: record.NoTimestamp}, func(yield func([]byte, error) bool) {
+	each := func(yield func([]byte, error) bool) {
 		for _, value := range values {
 			if !yield(value, nil) {
 				return
 			}
 		}
+	}
+	err := replay(func() error {
+		_, _, err := loader.LoadSnapshot(metadata.Provenance{Offset: id.end - 1, Epoch: id.epoch, TimestampMs: record.NoTimestamp}, each)
+		return err
 	})
 	return loader, err
 }
@@ -234,7 +238,11 @@ func (m *metadataCheck) consume(b record.Batch, records []record.Record) {
 			batch.Values = append(batch.Values, normal(r.Value))
 		}
 	}
-	if _, _, err := m.loader.Apply(batch); err != nil {
+	err := replay(func() error {
+		_, _, err := m.loader.Apply(batch)
+		return err
+	})
+	if err != nil {
 		m.fault(MetadataRecord, m.at.file, m.at.position, m.name, "the batch at offset %d: %v", b.BaseOffset(), err)
 		m.known = false
 	}

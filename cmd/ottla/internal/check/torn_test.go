@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"ottla/protocol/compress"
+	"ottla/protocol/record"
 	"ottla/storage/logdir"
 )
 
@@ -35,6 +36,50 @@ func TestTorn(t *testing.T) {
 		}
 		sweep(t, files, home(whole, "plain-0")+"/plain-0/"+topicFile, 1)
 	})
+}
+
+// TestSealed flips bits under checksums that are right, so that what is behind them is read: nothing panics.
+func TestSealed(t *testing.T) {
+	whole := golden(t)
+	pool := compress.NewPool()
+	for _, partition := range []string{"__consumer_offsets-0", "__transaction_state-0", "txns-0", "__cluster_metadata-0"} {
+		here := home(whole, partition) + "/" + partition
+		files := whole.only(here+"/", "/d/a/meta", "/d/b/meta", "/d/a/.kafka", "/d/b/.kafka")
+		disk := files.mem(t)
+		for _, name := range files.files(here, ".log") {
+			data := files[name]
+			begin := 0 // of the batch
+			for at := 0; at < len(data); at += 23 {
+				b := sizedBatch(t, data[begin:])
+				for at >= begin+len(b) {
+					begin += len(b)
+					b = sizedBatch(t, data[begin:])
+				}
+				if at-begin < crcFrom {
+					continue
+				}
+				data[at] ^= 0x41
+				seal(b)
+				if err := put(disk.(readOnly).FS, name, data); err != nil {
+					t.Fatal(err)
+				}
+				if _, err := Run(disk, goldenDirs, Options{InUse: unlocked, pool: pool}); err != nil {
+					t.Fatal(err)
+				}
+				data[at] ^= 0x41
+				seal(b)
+			}
+		}
+	}
+}
+
+func sizedBatch(t *testing.T, data []byte) record.Batch {
+	t.Helper()
+	b, _, err := record.Next(data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
 }
 
 func join(trees ...tree) tree {
