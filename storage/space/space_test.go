@@ -43,8 +43,22 @@ func TestStates(t *testing.T) {
 		usable int64
 		want   State
 	}{
-		{1000, Roomy}, {400, Roomy}, {399, Low}, {400, Low}, {499, Low}, {500, Roomy}, {399, Low}, {100, Low}, {99, Critical},
-		{124, Critical}, {125, Low}, {499, Low}, {0, Critical}, {450, Low}, {0, Critical}, {500, Roomy},
+		{1000, Roomy},
+		{400, Roomy},
+		{399, Low},
+		{400, Low},
+		{499, Low},
+		{500, Roomy},
+		{399, Low},
+		{100, Low},
+		{99, Critical},
+		{124, Critical},
+		{125, Low},
+		{499, Low},
+		{0, Critical},
+		{450, Low},
+		{0, Critical},
+		{500, Roomy},
 	} {
 		if state = l.next(state, step.usable); state != step.want {
 			t.Errorf("with %d left it is %v, not %v", step.usable, state, step.want)
