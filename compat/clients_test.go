@@ -17,9 +17,8 @@ import (
 // TestClients runs every scenario with every client that takes part in it, on one node; then those in which the node restarts.
 func TestClients(t *testing.T) {
 	need(t, "kcat", "python", "node")
-	node := startNode(t, "clients", map[string]string{
-		"transaction.abort.timed.out.transaction.cleanup.interval.ms": "500", // of a transaction past its timeout
-	})
+	properties := map[string]string{"transaction.abort.timed.out.transaction.cleanup.interval.ms": "500"} // of a transaction past its timeout
+	node := startNode(t, "clients", properties)
 	clients := startDrivers(t)
 	results := suite.NewResults("clients", serverName(node.Kind()), "compat/run.sh clients")
 	list, restarts := scenario.List(), scenario.Restarts()
@@ -33,14 +32,14 @@ func TestClients(t *testing.T) {
 		for _, client := range clients(node.Addr()) {
 			t.Run(client.Name(), func(t *testing.T) {
 				t.Parallel()
-				runClient(t, node, client, list, results)
+				runClient(t, node, client, withoutTransactions(list), results)
 			})
 		}
 	})
-	stopCleanly(t, node)
 	// A node of their own: one with the thousands of partitions of the other rows takes Apache Kafka minutes to stop and to start.
-	again := startNode(t, "restarts", map[string]string{"transaction.abort.timed.out.transaction.cleanup.interval.ms": "500"})
-	t.Run("old", func(t *testing.T) { runOldTransactions(t, again, clients(again.Addr()), results) })
+	again := startNode(t, "restarts", properties)
+	runTransactions(t, node, again, clients, results)
+	stopCleanly(t, node)
 	for _, r := range restarts {
 		t.Run(r.Name, func(t *testing.T) {
 			harness.Progress("%s", r.Name)

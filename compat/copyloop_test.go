@@ -449,7 +449,7 @@ func (r *eosRun) nothingHangs() {
 // OTTLA_EOS_SECONDS chooses another length.
 func TestEos(t *testing.T) {
 	need(t)
-	runEos(t, eosKinds, time.Duration(setting(t, "OTTLA_EOS_SECONDS", 20))*time.Second, 8*time.Second)
+	runEos(t, eosKinds, time.Duration(setting(t, "OTTLA_EOS_SECONDS", 15))*time.Second, 8*time.Second)
 }
 
 // eosRecord is what is kept of a load that worked for long.

@@ -5,6 +5,8 @@ package compat
 import (
 	"context"
 	"fmt"
+	"slices"
+	"sync"
 	"testing"
 
 	"github.com/twmb/franz-go/pkg/kerr"
@@ -16,18 +18,30 @@ import (
 	"ottla/compat/suite"
 )
 
-// runOldTransactions runs the rows of transactions on a node with transaction.version=1, and leaves it with 2.
-func runOldTransactions(t *testing.T, node *harness.Node, clients []suite.Client, results *suite.Results) {
-	setTransactionVersion(t, node, 1)
-	t.Run("all", func(t *testing.T) {
-		for _, client := range clients {
-			t.Run(client.Name(), func(t *testing.T) {
-				t.Parallel()
-				runClient(t, node, client, scenario.OldTransactions(), results)
-			})
+// withoutTransactions are the rows that runTransactions does not run.
+func withoutTransactions(list []scenario.Scenario) []scenario.Scenario {
+	rows := scenario.Names(scenario.Transactions())
+	return slices.DeleteFunc(slices.Clone(list), func(s scenario.Scenario) bool { return slices.Contains(rows, s.Name) })
+}
+
+// runTransactions runs the rows of transactions, with all clients at once, since most of their time is that of sessions and timeouts:
+// on a node, and on another one with transaction.version=1, which it leaves with 2.
+func runTransactions(t *testing.T, node, old *harness.Node, clients func(addr string) []suite.Client, results *suite.Results) {
+	setTransactionVersion(t, old, 1)
+	t.Run("transactions", func(t *testing.T) {
+		var all sync.WaitGroup
+		start := func(name string, node *harness.Node, client suite.Client, list []scenario.Scenario) {
+			all.Go(func() { t.Run(name, func(t *testing.T) { runClient(t, node, client, list, results) }) })
 		}
+		for _, client := range clients(node.Addr()) {
+			start(client.Name(), node, client, scenario.Transactions())
+		}
+		for _, client := range clients(old.Addr()) {
+			start(client.Name()+"-v1", old, client, scenario.OldTransactions())
+		}
+		all.Wait()
 	})
-	setTransactionVersion(t, node, 2)
+	setTransactionVersion(t, old, 2)
 }
 
 // setTransactionVersion sets the feature transaction.version, and waits until the broker shows it.

@@ -30,7 +30,7 @@ type Scenario struct {
 
 // List is every scenario that runs while the node stays up.
 func List() []Scenario {
-	list := slices.Concat(codecs(), records(), producing(), reading(), topics(), groups(), churn(), transactions())
+	list := slices.Concat(codecs(), records(), producing(), reading(), topics(), groups(), churn(), Transactions())
 	for i, s := range list { // a second scenario of the same name would use the first one's topics
 		for _, earlier := range list[:i] {
 			if earlier.Name == s.Name {

@@ -9,7 +9,8 @@ import (
 	"ottla/compat/suite"
 )
 
-func transactions() []Scenario {
+// Transactions are the rows of transactions, which are in List too. Each waits for sessions and timeouts most of its time.
+func Transactions() []Scenario {
 	return []Scenario{
 		{"txn-views", "transactions over eight partitions, committed and aborted: what readers of committed records and of all see", txnViews},
 		{"txn-fenced", "a second producer of a transactional id aborts the transaction of the first, which can commit no more", txnFenced},
@@ -20,7 +21,7 @@ func transactions() []Scenario {
 
 // OldTransactions are the same rows on a node with transaction.version=1, for clients that do otherwise there.
 func OldTransactions() []Scenario {
-	list := transactions()
+	list := Transactions()
 	for i := range list {
 		list[i].Name += oldTransactions
 	}
