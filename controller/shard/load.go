@@ -127,6 +127,7 @@ func (s *shard) activate() {
 	}
 	s.manager.options.Logger.Info("coordinator loaded", "partition", s.tp.String(), "epoch", int32(s.epoch),
 		"records", s.replay.records, "bytes", s.replay.bytes, "ms", s.clock.Sub(s.replay.begun).Milliseconds())
+	s.manager.loadTimes.add(s.clock, s.clock.Sub(s.replay.begun))
 	s.phase = active
 	s.carry(s.clock, result, nil, nil)
 	if s.phase == active {

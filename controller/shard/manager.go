@@ -71,6 +71,7 @@ type Manager struct {
 	batchBytes atomic.Int64
 	deadlines  deadlines
 	loads      loads
+	loadTimes  loadTimes
 
 	mu     sync.RWMutex
 	shards map[int32]*shard

@@ -4,6 +4,7 @@ import (
 	"log/slog"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kmsg"
@@ -32,6 +33,7 @@ type AdditionsOptions struct {
 // between brokers; it keeps nothing of what it learns.
 type Additions struct {
 	options AdditionsOptions
+	failed  atomic.Int64 // partitions that are not part of the transaction, or of which nobody could say
 
 	mu      sync.Mutex
 	refused []*addition // that came while the transaction before was being ended; the next Tick sees to them
@@ -74,7 +76,9 @@ func (a *Additions) send(ask *addition) {
 	image := a.options.Image()
 	at := image.Partition(protocol.TopicPartition{Topic: protocol.TransactionStateTopic, Partition: a.options.PartitionFor(ask.TransactionalID)})
 	if at == nil || image.Broker(at.Leader) == nil || image.Broker(at.Leader).Fenced {
-		ask.done(ask.all(protocol.CoordinatorNotAvailable))
+		codes := ask.all(protocol.CoordinatorNotAvailable)
+		a.fail(codes)
+		ask.done(codes)
 		return
 	}
 	a.options.SendTo(at.Leader, ask.message(), func(response kmsg.Response, err error) {
@@ -86,9 +90,23 @@ func (a *Additions) send(ask *addition) {
 			a.refuse(ask, codes)
 			return
 		}
+		a.fail(codes)
 		ask.done(codes)
 	})
 }
+
+// fail counts what cannot be written to.
+func (a *Additions) fail(codes []protocol.ErrorCode) {
+	for _, code := range codes {
+		if code != protocol.None {
+			a.failed.Add(1)
+		}
+	}
+}
+
+// Failed counts the partitions that were asked about and that must not be written to (VerificationFailureRate of Apache
+// Kafka's AddPartitionsToTxnManager).
+func (a *Additions) Failed() int64 { return a.failed.Load() }
 
 // refuse has the next Tick, which knows the time, see to an addition that came
 // too early.
@@ -132,6 +150,7 @@ func (a *Additions) Tick(now time.Time) {
 	}
 	a.mu.Unlock()
 	for _, ask := range late {
+		a.fail(ask.codes)
 		ask.done(ask.codes)
 	}
 	for _, ask := range again {

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kmsg"
@@ -53,6 +54,7 @@ type MarkersOptions struct {
 // dropped: whoever has it now asks anew.
 type Markers struct {
 	options MarkersOptions
+	counts  markerCounts
 
 	mu    sync.Mutex
 	inbox []func(now time.Time) // for the next Tick
@@ -248,14 +250,41 @@ func (t *markerTarget) failed(now time.Time) {
 	t.attempts++
 }
 
-// nextRetry is when the first of those that wait is due.
+// markerCounts are as of the last Tick.
+type markerCounts struct{ transactions, unreached, unreported atomic.Int64 }
+
+// MarkerCounts say what Markers has to do.
+type MarkerCounts struct {
+	Transactions int64 // that are being ended
+	Unreached    int64 // partitions without a marker whose leader was not reached yet (UnknownDestinationQueueSize)
+	Unreported   int64 // transactions whose coordinator could not take a report yet (LogAppendRetryQueueSize)
+}
+
+// Counts tells what there was to do after the last Tick.
+func (m *Markers) Counts() MarkerCounts {
+	return MarkerCounts{m.counts.transactions.Load(), m.counts.unreached.Load(), m.counts.unreported.Load()}
+}
+
+// nextRetry is when the first of those that wait is due; it counts them on the way.
 func (m *Markers) nextRetry(now time.Time) time.Time {
 	var first time.Time
+	var unreached, unreported int64
+	defer func() {
+		m.counts.transactions.Store(int64(len(m.tasks)))
+		m.counts.unreached.Store(unreached)
+		m.counts.unreported.Store(unreported)
+	}()
 	for _, task := range m.tasks {
 		for _, target := range task.targets {
+			if !target.sent && target.attempts > 0 {
+				unreached++
+			}
 			if !target.sent && target.due.After(now) && (first.IsZero() || target.due.Before(first)) {
 				first = target.due
 			}
+		}
+		if len(task.written) > 0 && task.attempts > 0 {
+			unreported++
 		}
 		if len(task.written) > 0 && task.due.After(now) && (first.IsZero() || task.due.Before(first)) {
 			first = task.due

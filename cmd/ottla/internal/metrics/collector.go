@@ -28,10 +28,14 @@ type Source struct {
 	Replicas *replica.Manager
 	Store    *store.Store
 	Groups   *shard.Manager
-	Pool     *compress.Pool
-	Image    func() *metadata.Image
-	Quorum   func() quorum.Status
-	State    func() broker.State
+	// Transactions are this node's coordinators of transactions, with what serves them; nil: there are none.
+	Transactions *shard.Manager
+	Markers      *broker.Markers
+	Additions    *broker.Additions
+	Pool         *compress.Pool
+	Image        func() *metadata.Image
+	Quorum       func() quorum.Status
+	State        func() broker.State
 	// Servers are those of brokers and of controllers; nil: they are not there yet.
 	Servers func() []*server.Server
 
@@ -115,6 +119,7 @@ func (c *Collector) collect(p page) {
 	}
 	p.put(groupUnanswered, float64(unanswered))
 	c.collectGroups(p, now, local, answers)
+	c.collectCoordinators(p, now)
 	collectDisk(p)
 }
 

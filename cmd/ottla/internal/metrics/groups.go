@@ -2,7 +2,6 @@ package metrics
 
 import (
 	"math"
-	"strings"
 	"time"
 
 	"ottla/controller/group"
@@ -15,6 +14,8 @@ var (
 	groupCount       = gauge("kafka_coordinator_group_groupmetadatamanager_numgroups", "Groups of the classic protocol that this node coordinates.")
 	groupKinds       = gauge("kafka_server_group_coordinator_metrics_group_count", "Groups that this node coordinates, by protocol.", "protocol")
 	groupConsumers   = gauge("kafka_server_group_coordinator_metrics_consumer_group_count", "Of those of the protocol consumer, by state.", "state")
+	groupClassics    = gauge("kafka_server_group_coordinator_metrics_classic_group_count", "Of those of the classic protocol, by state.", "state")
+	groupOffsetCount = gauge("kafka_server_group_coordinator_metrics_offset_count", "The same as kafka_coordinator_group_groupmetadatamanager_numoffsets.")
 	groupOffsets     = gauge("kafka_coordinator_group_groupmetadatamanager_numoffsets", "Their committed offsets; absent if there are too many to ask for.")
 	groupPartitions  = gauge("kafka_server_group_coordinator_metrics_num_partitions", "Partitions of __consumer_offsets that this node coordinates.", "state")
 	groupUnanswered  = gauge("ottla_metrics_groups_unanswered", "Partitions of __consumer_offsets whose coordinator gave no answer in time; the series of its groups are absent.")
@@ -100,15 +101,17 @@ func (c *Collector) collectGroups(p page, now time.Time, local []replica.Descrip
 	p.put(groupCount, float64(kinds[classicGroup]))
 	for _, of := range groupStates {
 		p.put(of.count, float64(states[[2]string{classicGroup, of.state}]))
+		p.put(groupClassics, float64(states[[2]string{classicGroup, of.state}]), of.state)
 	}
 	for _, kind := range []string{classicGroup, consumerGroup} {
 		p.put(groupKinds, float64(kinds[kind]), kind)
 	}
 	for _, state := range consumerStates {
-		p.put(groupConsumers, float64(states[[2]string{consumerGroup, state}]), strings.ToLower(state))
+		p.put(groupConsumers, float64(states[[2]string{consumerGroup, state}]), state)
 	}
 	if !tooMany {
 		p.put(groupOffsets, float64(offsets))
+		p.put(groupOffsetCount, float64(offsets))
 	}
 	detailed := !tooMany && offsets <= c.source.PartitionsMax
 	p.put(partitionSeries, oneIf(detailed), "offsets")
