@@ -81,7 +81,7 @@ case "${1:-}" in
   clients)
     "$here/install.sh"
     results "$here/results"
-    run_tests TestClients 15m
+    run_tests TestClients 25m
     ;;
   suites)
     "$here/install.sh"
@@ -169,7 +169,7 @@ case "${1:-}" in
     "$here/install.sh"
     export OTTLA_COMPAT_TARGET=kafka
     results "$root/testdata/control"
-    run_tests TestClients 15m
+    run_tests TestClients 25m
     run_tests TestConsumers 15m
     run_tests TestTools 10m
     run_tests TestApplications 10m
