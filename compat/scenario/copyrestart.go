@@ -161,8 +161,12 @@ func (f *copyFlow) judge(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if stable, err := f.on.Ref.LastStable(ask, f.to, 0); err != nil || stable != end {
-		return fmt.Errorf("the last stable offset is %d, the end %d (%v)", stable, end, err)
+	stable, err := f.on.Ref.LastStable(ask, f.to, 0)
+	if err == nil && stable != end {
+		err = fmt.Errorf("the last stable offset is %d, the end %d", stable, end)
+	}
+	if err != nil {
+		return err
 	}
 	committed, err := f.on.Ref.Committed(ask, f.from, f.from)
 	if err == nil && committed[0] != copyRecords {
