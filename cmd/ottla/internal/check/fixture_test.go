@@ -127,6 +127,7 @@ type readOnlyFile struct {
 }
 
 func (f readOnlyFile) WriteAt([]byte, int64) (int, error) { return 0, f.r.refuse("write", f.Name()) }
+
 func (f readOnlyFile) WriteVectorAt([][]byte, int64) (int64, error) {
 	return 0, f.r.refuse("write", f.Name())
 }
@@ -144,14 +145,6 @@ func (f tree) check(t testing.TB, dirs ...string) *Report {
 		t.Fatal(err)
 	}
 	return report
-}
-
-func texts(findings []Finding) []string {
-	list := make([]string, len(findings))
-	for i, f := range findings {
-		list[i] = f.String()
-	}
-	return list
 }
 
 // describe is the report as lines.
