@@ -78,7 +78,8 @@ func agree(source, successor *log.Log) error {
 	// What a successor has below the source's start nobody can compare any more, so it must fit by its end.
 	// What it begins after it can only lack because source has come back: a power cut has undone deletions that the successor had
 	// followed.
-	if at := read.FirstBatchOffset; !fits && has.LogEndOffset != at || fits && has.LogStartOffset > at {
+	// Source may start within a batch, or where compaction has left none.
+	if at := min(read.FirstBatchOffset, view.LogStartOffset); !fits && has.LogEndOffset != at || fits && has.LogStartOffset > at {
 		return successor.BeginAs(source, at)
 	}
 	return nil

@@ -45,6 +45,7 @@ type topicPlan struct {
 
 	transactions bool // written to in transactions, and by nobody else
 	internal     bool // Kafka's own
+	compacted    bool
 }
 
 type setting struct{ name, value string }

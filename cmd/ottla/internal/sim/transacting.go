@@ -58,6 +58,10 @@ func (i *instance) place() {
 				i.judge("OffsetFetch", code, i.place, func() {
 					i.position = max(0, protocol.Offset(got.Topics[0].Partitions[0].Offset))
 					i.s.tracef("%s copies from %d on", i.name, i.position)
+					if i.producerID == protocol.NoProducerID {
+						i.init()
+						return
+					}
 					i.proceed()
 				})
 			})
@@ -170,7 +174,12 @@ func (i *instance) produce(batches []*txBatch) {
 	options.ProducerID, options.ProducerEpoch, options.BaseSequence, options.Transactional = i.producerID, i.epoch, i.sequences[lane], true
 	builder := record.NewBuilder(options)
 	for _, send := range b.sends {
-		builder.Append(i.s.now.UnixMilli(), nil, i.s.history.text(send.Value), nil)
+		value := i.s.history.text(send.Value)
+		var key []byte
+		if b.topic.compacted {
+			key = value
+		}
+		builder.Append(i.s.now.UnixMilli(), key, value, nil)
 	}
 	req := kmsg.NewPtrProduceRequest()
 	name := i.id()
@@ -275,6 +284,14 @@ func (i *instance) finish() {
 		i.op.Outcome = history.Unknown
 	}
 	i.endTxn(req, version)
+	if i.s.phase == working && !i.zombie && i.random.chance(i.plan.crash/4) {
+		i.s.after(i.random.between(0, 5*time.Millisecond), i.name+" dies", func() {
+			if !i.ended && !i.zombie && i.op != nil && i.ending {
+				i.diedEnding = true
+				i.end("it dies while its transaction is being ended")
+			}
+		})
+	}
 }
 
 func (i *instance) endTxn(req *kmsg.EndTxnRequest, version int16) {

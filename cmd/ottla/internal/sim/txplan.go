@@ -81,4 +81,24 @@ func (p *plan) planTransactions(r *random) {
 	for i := range 1 + r.below(2) {
 		t.readers = append(t.readers, txReaderPlan{committed: i == 0, maxWait: pick(r, 0, 100*time.Millisecond, 3*time.Second), maxBytes: pick[int32](r, 500, 1<<20)})
 	}
+	if r.chance(400) {
+		p.compact(r)
+	}
+}
+
+// compact has the topics of the transactions compacted while they are used. No two of their records have the same key, so of what was
+// committed all stays; what was aborted goes at any time, and nobody looks at it.
+func (p *plan) compact(r *random) {
+	t := &p.transactions
+	retention, ratio, lag := pick(r, 0, 1000, 86400000), pick(r, "0", "0.3"), pick(r, 0, 0, 2000)
+	for _, topic := range []*topicPlan{t.source, t.copied} {
+		topic.compacted = true
+		topic.configs = append(topic.configs, setting{"cleanup.policy", "compact"}, setting{"min.cleanable.dirty.ratio", ratio},
+			setting{"delete.retention.ms", fmt.Sprint(retention)}, setting{"min.compaction.lag.ms", fmt.Sprint(lag)})
+	}
+	for i := range t.readers {
+		t.readers[i].committed = true
+	}
+	p.overrides = append(p.overrides, fmt.Sprintf("log.cleaner.backoff.ms=%d", pick(r, 20, 300, 3000)), fmt.Sprintf("log.cleaner.threads=%d", 1+r.below(3)),
+		fmt.Sprintf("log.cleaner.io.buffer.size=%d", pick(r, 1, 524288)), fmt.Sprintf("log.cleaner.io.max.bytes.per.second=%d", pick(r, 5000, 1<<40)))
 }
