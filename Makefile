@@ -18,7 +18,7 @@ INEFFASSIGN := github.com/gordonklaus/ineffassign@v0.2.0
 MISSPELL    := github.com/client9/misspell/cmd/misspell@v0.3.4
 ERRORLINT   := codeberg.org/polyfloyd/go-errorlint@v1.9.1
 
-.PHONY: all install build run test test-quick unit race lint cross torn fuzz soak-fuzz powercut fulldisk sim soak-sim compat suites readme-table consumers tools applications diff dumpcheck compaction handover crash chaos soak-chaos soak-eos edge bench rebalance rebalance-alone lag control control-sample clean
+.PHONY: all install build run test test-quick unit race lint cross torn fuzz soak-fuzz powercut fulldisk sim soak-sim compat suites readme-table consumers tools applications diff dumpcheck compaction handover crash many chaos soak-chaos soak-eos edge bench rebalance rebalance-alone lag control control-sample clean
 
 all: build
 
@@ -103,6 +103,9 @@ handover: build ## directories of three versions of Apache Kafka to Ottla and ba
 
 crash: build
 	compat/run.sh crash
+
+many: build ## what many idle partitions cost, and many with records after kill -9: OTTLA_MANY_PARTITIONS=50000, see compat/run.sh
+	compat/run.sh many
 
 fulldisk: build ## small file systems are filled under load; needs root
 	compat/run.sh fulldisk

@@ -12,6 +12,8 @@
 #   run.sh compaction  the same input compacted by Ottla and by Apache Kafka, directories exchanged; Apache Kafka's LogCompactionTester
 #   run.sh handover    directories of Apache Kafka 4.4.0, 4.1.2 and 3.9.2 to Ottla and back
 #   run.sh crash       kill -9 under load, restart; with 1 GB of log; and the measured start, memory and size
+#   run.sh many        only the part of crash with many partitions: OTTLA_MANY_PARTITIONS idle ones (2000), and OTTLA_KILL_PARTITIONS
+#                      (500) with OTTLA_KILL_MEGABYTES (50) in all that meet kill -9 OTTLA_KILL_AFTER_SECONDS after the last (0)
 #   run.sh edge        bombs and floods in a control group of 256 MB while a good client goes on; few descriptors; idle connections
 #   run.sh chaos       workers of all kinds under kill -9, SIGTERM, SIGSTOP and a slow disk; what they saw is judged (compat/chaos)
 #   run.sh soak-chaos  the same for long, round after round; goes on where it ended (testdata/soak/)
@@ -121,6 +123,11 @@ case "${1:-}" in
   crash)
     "$here/install.sh"
     run_tests 'Test(Crash|CrashLarge|CrashGroups|Measure)' 10m
+    go test -tags compat -count=1 -v -timeout 10m ./compat/many
+    ;;
+  many)
+    "$here/install.sh"
+    go test -tags compat -count=1 -v -timeout 60m ./compat/many
     ;;
   powercut)
     "$here/install.sh"

@@ -32,10 +32,9 @@ func (i *interim) renew(l *Log) error {
 		return nil
 	}
 	before := *i
-	if err := errors.Join(active.Store(), l.takeSnapshot(l.end, false)); err != nil {
-		if noSpace(err) {
-			return nil
-		}
+	if err := errors.Join(active.Store(), l.takeSnapshot(l.end, false)); noSpace(err) {
+		return nil
+	} else if err != nil {
 		return l.poison(err)
 	}
 	*i = interim{at: l.end, base: active.Base(), size: active.Size(), real: true}
@@ -48,10 +47,8 @@ func (i *interim) remove(l *Log) error {
 	if !i.real || !found || n == len(l.snapshots)-1 {
 		return nil
 	}
-	for _, s := range l.segments {
-		if s.Base() == i.at {
-			return nil
-		}
+	if at := holding(l.segments, i.at); at >= 0 && l.segments[at].Base() == i.at {
+		return nil
 	}
 	if err := l.removeSnapshot(i.at); err != nil {
 		return l.poison(err)

@@ -37,8 +37,9 @@ type directory struct {
 	// distrusted: a partition is damaged or could not be opened, so the next start must check everything.
 	distrusted  bool
 	checkpoints *logdir.Checkpoints
-	names       vfs.Shared // makes the names in the directory durable
-	logs        int        // in Store.logs and futures; under the store's lock
+	remembers   []protocol.DirectoryID // others that failed, as its FailedFile says; under Store.remembering
+	names       vfs.Shared             // makes the names in the directory durable
+	logs        int                    // in Store.logs and futures; under the store's lock
 }
 
 // trustOf decides how far the content may be believed.

@@ -203,6 +203,9 @@ func (s *Store) Promote(now time.Time, tp protocol.TopicPartition, highWatermark
 		}
 		return failed, fmt.Errorf("cannot write a checkpoint for the move of %s: %w", tp, err)
 	}
+	if err := s.offline(future.dir); err != nil {
+		return failed, fmt.Errorf("%s cannot move: %w", tp, err)
+	}
 	show(future.log)
 	return s.replace(now, present, future)
 }
@@ -241,6 +244,11 @@ func (s *Store) replace(now time.Time, present, future *entry) (failed protocol.
 	err = future.log.MoveTo(path.Join(future.dir.Path, tp.String()))
 	s.mu.Lock()
 	s.drop(present)
+	if offline := future.dir.Offline; offline != nil { // since a moment ago; FailDirectory saw a future log
+		s.failed[tp] = failure{dir: future.dir, err: offline}
+		s.mu.Unlock()
+		return failed, fmt.Errorf("%s has moved into a directory that failed: %w", tp, offline)
+	}
 	s.drop(future)
 	future.future = false
 	s.logs[tp] = future

@@ -321,6 +321,7 @@ func (s *Store) FailDirectory(id protocol.DirectoryID, reason error) {
 	// this fails, the disk is gone.
 	if err := logdir.RemoveDurably(s.o.FS, path.Join(d.Path, logdir.BootIDFile)); err != nil {
 		s.o.Logger.Warn("the boot id of an offline directory cannot be removed", "directory", d.Path, "error", err)
+		s.remember(d.ID, true)
 	}
 	if s.o.Offline != nil {
 		s.o.Offline(description)

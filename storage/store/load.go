@@ -58,6 +58,8 @@ func (s *Store) load(now time.Time) (*Store, Report) {
 		if s.offline(d) == nil {
 			if err := s.settle(d); err != nil {
 				s.FailDirectory(d.ID, err)
+			} else {
+				s.remember(d.ID, false)
 			}
 		}
 		report.Directories = append(report.Directories, lists[i].collector.finish(s.describe(d)))

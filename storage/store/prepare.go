@@ -57,6 +57,7 @@ func Prepare(o Options) (*Prepared, error) {
 			return nil, errors.Join(err, p.Close())
 		}
 	}
+	p.readFailed()
 	if err := p.checkOnline(); err != nil {
 		return nil, errors.Join(err, p.Close())
 	}

@@ -19,6 +19,8 @@ type Store struct {
 	clusterID string
 	tasks     sync.WaitGroup // what Workers was given and has not finished
 
+	remembering sync.Mutex // a leaf but for mu
+
 	mu        sync.Mutex
 	logs      map[protocol.TopicPartition]*entry
 	futures   map[protocol.TopicPartition]*entry // logs on their way to another directory
