@@ -58,10 +58,6 @@ func (i *instance) place() {
 				i.judge("OffsetFetch", code, i.place, func() {
 					i.position = max(0, protocol.Offset(got.Topics[0].Partitions[0].Offset))
 					i.s.tracef("%s copies from %d on", i.name, i.position)
-					if i.producerID == protocol.NoProducerID {
-						i.init()
-						return
-					}
 					i.proceed()
 				})
 			})
@@ -284,14 +280,6 @@ func (i *instance) finish() {
 		i.op.Outcome = history.Unknown
 	}
 	i.endTxn(req, version)
-	if i.s.phase == working && !i.zombie && i.random.chance(i.plan.crash/4) {
-		i.s.after(i.random.between(0, 5*time.Millisecond), i.name+" dies", func() {
-			if !i.ended && !i.zombie && i.op != nil && i.ending {
-				i.diedEnding = true
-				i.end("it dies while its transaction is being ended")
-			}
-		})
-	}
 }
 
 func (i *instance) endTxn(req *kmsg.EndTxnRequest, version int16) {
