@@ -65,6 +65,7 @@ func Check(ops []Op, o Options) *Report {
 	c.checkZombies()
 	c.checkMarks()
 	c.checkBounds()
+	c.noteAllowed()
 	return c.report
 }
 

@@ -15,5 +15,8 @@
 // anybody: an operation whose outcome is Unknown counts as committed from the moment
 // that a reader of committed data returns one of its values.
 //
+// What Kafka allows (writes in a circle, reads and writes in a circle, a reader that is behind) is told beside the anomalies and is
+// none: allowed.go.
+//
 // Start reading at history.go (what an operation is), then check.go.
 package history

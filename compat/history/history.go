@@ -140,6 +140,7 @@ type Report struct {
 	Read       int
 	Counts     map[Class]int
 	Anomalies  []Anomaly
+	Allowed    Allowed
 }
 
 // Found tells how many anomalies there are.
@@ -152,8 +153,8 @@ func (r *Report) Found() int {
 }
 
 func (r *Report) String() string {
-	text := fmt.Sprintf("%d operations; transactions: %d committed, %d aborted, %d unknown; %d records sent, %d read; %d anomalies",
-		r.Operations, r.Committed, r.Aborted, r.Unknown, r.Sent, r.Read, r.Found())
+	text := fmt.Sprintf("%d operations; transactions: %d committed, %d aborted, %d unknown; %d records sent, %d read; %d anomalies; allowed: %d circles of writes, %d of reads and writes, a lag of %d ms",
+		r.Operations, r.Committed, r.Aborted, r.Unknown, r.Sent, r.Read, r.Found(), r.Allowed.WriteCycles, r.Allowed.ReadWriteCycles, r.Allowed.WorstLag/1e6)
 	for _, a := range r.Anomalies {
 		text += "\n  " + a.String()
 	}

@@ -203,7 +203,10 @@ func (t *tarjan) leave(n int32) {
 	if t.low[n] != t.index[n] {
 		return
 	}
-	at := slices.Index(t.stack, n)
+	at := len(t.stack) - 1
+	for t.stack[at] != n { // it is near the end
+		at--
+	}
 	component := slices.Clone(t.stack[at:])
 	t.stack = t.stack[:at]
 	for _, m := range component {
