@@ -49,7 +49,7 @@ func TestSealed(t *testing.T) {
 		for _, name := range files.files(here, ".log") {
 			data := files[name]
 			begin := 0 // of the batch
-			for at := 0; at < len(data); at += 23 {
+			for at := 0; at < len(data); at += sealedStep() {
 				b := sizedBatch(t, data[begin:])
 				for at >= begin+len(b) {
 					begin += len(b)
@@ -71,6 +71,13 @@ func TestSealed(t *testing.T) {
 			}
 		}
 	}
+}
+
+func sealedStep() int {
+	if testing.Short() {
+		return 229
+	}
+	return 23
 }
 
 func sizedBatch(t *testing.T, data []byte) record.Batch {
@@ -95,6 +102,9 @@ func join(trees ...tree) tree {
 // sweep flips every step-th byte of the files below a prefix.
 func sweep(t *testing.T, files tree, prefix string, step int) {
 	t.Helper()
+	if testing.Short() {
+		step *= 16 // under the race detector
+	}
 	disk := files.mem(t)
 	pool := compress.NewPool()
 	run := func() string {
