@@ -172,6 +172,10 @@ func (s *Store) isTwice(tp protocol.TopicPartition, i, j int, lists []*found) {
 // firstLogFile is the name of the segment with which a partition begins.
 const firstLogFile = "00000000000000000000.log"
 
+// openedSideBySide is how many logs of a directory are opened at a time, at least, where little of them is read: what then
+// takes the time is waiting for the disk.
+const openedSideBySide = 8
+
 // openDirectory starts the workers of one directory: each takes the next partition until none is left. Deletions
 // that were interrupted are finished last.
 func (s *Store) openDirectory(now time.Time, d *directory, f *found, running *sync.WaitGroup) {
@@ -186,7 +190,11 @@ func (s *Store) openDirectory(now time.Time, d *directory, f *found, running *sy
 		next++
 		return f.partitions[next-1], true
 	}
-	for range min(s.o.RecoveryParallelism, len(f.partitions)) {
+	parallel := s.o.RecoveryParallelism
+	if d.trust != log.OtherBoot {
+		parallel = max(parallel, openedSideBySide)
+	}
+	for range min(parallel, len(f.partitions)) {
 		running.Add(1)
 		s.o.Workers(func() {
 			defer running.Done()
