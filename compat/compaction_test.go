@@ -213,22 +213,34 @@ func writeFiller(ctx context.Context, addr string, round int) error {
 // compacted waits until the checkpoint of the cleaner is where the active segment begins.
 func (c *compaction) compacted(node *harness.Node) {
 	c.Helper()
-	deadline := time.Now().Add(compactionLimit)
-	for {
+	var active int64
+	var text []byte
+	done := awaitFiles(limited(c.T, compactionLimit), func() bool {
 		logs, err := filepath.Glob(filepath.Join(node.DataDir(), compactedTopic+"-0", "*.log"))
 		if err != nil || len(logs) == 0 {
 			c.Fatalf("no segments of %s: %v", node.Kind(), err)
 		}
-		active, _ := strconv.ParseInt(strings.TrimSuffix(filepath.Base(slices.Max(logs)), ".log"), 10, 64)
-		text, _ := os.ReadFile(filepath.Join(node.DataDir(), "cleaner-offset-checkpoint"))
-		if strings.Contains(string(text), fmt.Sprintf("\n%s 0 %d\n", compactedTopic, active)) && active > 0 {
-			return
-		}
-		if time.Now().After(deadline) {
-			c.Fatalf("waited for %s to compact up to %d; its checkpoint says\n%s", node.Kind(), active, text)
-		}
-		time.Sleep(100 * time.Millisecond)
+		active, _ = strconv.ParseInt(strings.TrimSuffix(filepath.Base(slices.Max(logs)), ".log"), 10, 64)
+		text, _ = os.ReadFile(filepath.Join(node.DataDir(), "cleaner-offset-checkpoint"))
+		return strings.Contains(string(text), fmt.Sprintf("\n%s 0 %d\n", compactedTopic, active)) && active > 0
+	})
+	if !done {
+		c.Fatalf("waited %v for %s to compact up to %d; its checkpoint says\n%s", compactionLimit, node.Kind(), active, text)
 	}
+}
+
+// awaitFiles looks at the files of a server until they are as wanted; false: ctx ended before.
+func awaitFiles(ctx context.Context, wanted func() bool) bool {
+	again := time.NewTicker(100 * time.Millisecond)
+	defer again.Stop()
+	for !wanted() {
+		select {
+		case <-ctx.Done():
+			return false
+		case <-again.C:
+		}
+	}
+	return true
 }
 
 // view is every record that a consumer sees, a line each.
@@ -404,7 +416,7 @@ func committedOffsetsStay(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	size := func() (bytes int64) {
+	size := func() (bytes int64) { // of one active segment at most, and of the hundred offsets
 		logs, _ := filepath.Glob(filepath.Join(node.DataDir(), "__consumer_offsets-0", "*.log"))
 		for _, log := range logs {
 			if info, err := os.Stat(log); err == nil {
@@ -413,10 +425,8 @@ func committedOffsetsStay(t *testing.T) {
 		}
 		return bytes
 	}
-	for deadline := time.Now().Add(compactionLimit); size() > 1_600_000; time.Sleep(100 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("waited for __consumer_offsets to be compacted; it has %d bytes", size())
-		}
+	if !awaitFiles(ctx, func() bool { return size() <= 1_600_000 }) {
+		t.Fatalf("waited %v for __consumer_offsets to be compacted; it has %d bytes", compactionLimit, size())
 	}
 	stopCleanly(t, node)
 	restart(t, node)
