@@ -107,6 +107,10 @@ var mutants = []mutant{
 		"a transaction leaves the old offset", "controller/offsets/store.go",
 		[]edit{{"committed && (!found || is.Record < o.Record)", "committed && (!found || is.Record > o.Record)"}},
 	},
+	{ // KIP-447
+		"requireStable passed over", "controller/offsets/fetch.go",
+		[]edit{{"	if stable && s.Open(group, topic, partition) {\n", "	if stable && false && s.Open(group, topic, partition) {\n"}},
+	},
 	{ // KIP-890
 		"a late EndTxn ends the next transaction", "controller/txn/end.go",
 		[]edit{{"		if err := is.belongsTo(t, request.Producer); err != nil {\n", "		if err := is.belongsTo(t, request.Producer); err != nil && is.state != Ongoing {\n"}},

@@ -58,6 +58,10 @@ func (i *instance) place() {
 				i.judge("OffsetFetch", code, i.place, func() {
 					i.position = max(0, protocol.Offset(got.Topics[0].Partitions[0].Offset))
 					i.s.tracef("%s copies from %d on", i.name, i.position)
+					if i.producerID == protocol.NoProducerID {
+						i.init()
+						return
+					}
 					i.proceed()
 				})
 			})
@@ -280,6 +284,9 @@ func (i *instance) finish() {
 		i.op.Outcome = history.Unknown
 	}
 	i.endTxn(req, version)
+	if i.random.chance(i.plan.crash) {
+		i.s.after(i.random.between(0, 2*time.Millisecond), i.name+" dies", i.dieEnding)
+	}
 }
 
 func (i *instance) endTxn(req *kmsg.EndTxnRequest, version int16) {

@@ -21,6 +21,7 @@ type transactor struct {
 	generation int32       // of the newest instance
 	lostInit   time.Time   // when an InitProducerId was last sent whose answer did not come: it fences whenever it arrives
 	instances  []*instance // that have not ended
+	diedEnding bool        // the last one did while it waited for the end of its transaction
 }
 
 // instance is one life of a transactional producer.
@@ -86,9 +87,17 @@ func (t *transactor) begin() {
 	t.generation++
 	i := &instance{
 		transactor: t, name: fmt.Sprintf("transactor%d/%d", t.n, t.generation), generation: t.generation,
-		sequences: map[int32]int32{}, position: protocol.NoOffset,
+		sequences: map[int32]int32{}, position: protocol.NoOffset, producerID: protocol.NoProducerID,
 	}
 	t.instances = append(t.instances, i)
+	// Who asks where to go on before he has fenced the one before relies on requireStable: of a transaction that is being ended the
+	// offset is not to be had. It must not have been about to commit another one.
+	placesFirst := t.plan.copies && t.diedEnding && t.random.chance(700)
+	t.diedEnding = false
+	if placesFirst {
+		i.place()
+		return
+	}
 	i.find(func() { i.init() })
 }
 
@@ -104,7 +113,19 @@ func (i *instance) end(why string) {
 	}
 	i.instances = deleteOne(i.instances, i)
 	if !i.zombie {
-		i.s.after(i.random.between(0, time.Second), "a new instance of a transactor", i.begin)
+		pause := time.Second
+		if i.diedEnding { // it may find the transaction undecided
+			pause = time.Millisecond
+		}
+		i.s.after(i.random.between(0, pause), "a new instance of a transactor", i.begin)
+	}
+}
+
+// dieEnding ends an instance that waits for the end of its transaction.
+func (i *instance) dieEnding() {
+	if i.s.phase == working && !i.ended && !i.zombie && i.op != nil && i.ending {
+		i.diedEnding = true
+		i.end("it dies while its transaction is being ended")
 	}
 }
 
@@ -152,6 +173,9 @@ func (i *instance) ask(req kmsg.Request, version int16, done func(kmsg.Response)
 			over = true
 			i.doubtful = i.doubtful || i.ending
 			again(i.random.between(0, 100*time.Millisecond))
+			if i.random.chance(300) {
+				i.dieEnding()
+			}
 		default:
 			over = true
 			done(resp)
