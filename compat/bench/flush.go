@@ -57,7 +57,7 @@ func (f *flushLoad) prepare(ctx context.Context, s *server) error {
 	}
 	disk, err := powercut.NewDisk(f.fs, dir)
 	if err != nil {
-		return fmt.Errorf("%w: %v", errNotServed, errors.Join(err, os.RemoveAll(dir))) //nolint:errorlint // the line is left out
+		return fmt.Errorf("%w: %w", errNotServed, errors.Join(err, os.RemoveAll(dir)))
 	}
 	f.disks[s] = disk
 	more := map[string]string{}

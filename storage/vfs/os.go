@@ -50,26 +50,6 @@ func (osFS) Stat(name string) (Entry, error) {
 	return entryOf(info), nil
 }
 
-// listDirectory is ReadDir by the standard library.
-func listDirectory(name string) ([]Entry, error) {
-	found, err := os.ReadDir(name) // sorted by name
-	if err != nil {
-		return nil, err
-	}
-	entries := make([]Entry, 0, len(found))
-	for _, f := range found {
-		info, err := f.Info()
-		if errors.Is(err, fs.ErrNotExist) {
-			continue // removed since the directory was read
-		}
-		if err != nil {
-			return nil, err
-		}
-		entries = append(entries, entryOf(info))
-	}
-	return entries, nil
-}
-
 func entryOf(info fs.FileInfo) Entry {
 	e := Entry{Name: info.Name(), Dir: info.IsDir(), Modified: info.ModTime()}
 	if !e.Dir {

@@ -4,6 +4,7 @@ package vfs
 
 import (
 	"errors"
+	"io/fs"
 	"os"
 )
 
@@ -16,7 +17,24 @@ func writeVectorAt(f *osFile, buffers [][]byte, offset int64) (int64, error) {
 	return writeEach(f, buffers, offset)
 }
 
-func readDir(name string) ([]Entry, error) { return listDirectory(name) }
+func readDir(name string) ([]Entry, error) {
+	found, err := os.ReadDir(name) // sorted by name
+	if err != nil {
+		return nil, err
+	}
+	entries := make([]Entry, 0, len(found))
+	for _, f := range found {
+		info, err := f.Info()
+		if errors.Is(err, fs.ErrNotExist) {
+			continue // removed since the directory was read
+		}
+		if err != nil {
+			return nil, err
+		}
+		entries = append(entries, entryOf(info))
+	}
+	return entries, nil
+}
 
 func readFile(name string) ([]byte, error) { return os.ReadFile(name) }
 
