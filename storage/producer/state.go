@@ -83,7 +83,9 @@ type State struct {
 	unreplicated unreplicated
 
 	verifications map[protocol.ProducerID]*verification
-	nextGuard     Guard
+	// used are those that batches have used since Mark.
+	used      map[protocol.ProducerID]*verification
+	nextGuard Guard
 
 	end       protocol.Offset // all batches below have been applied
 	peak      int             // most producers ever held, see snapshot.go

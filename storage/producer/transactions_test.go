@@ -168,6 +168,41 @@ func BenchmarkTransactions(b *testing.B) {
 	}
 }
 
+// TestGuardsTakenBack: a batch that could not be written has not used its guard, and who asks meanwhile is not told that the
+// transaction is open.
+func TestGuardsTakenBack(t *testing.T) {
+	for _, written := range []bool{true, false} {
+		s := New(time.Hour)
+		begin := func() Guard {
+			guard, err := s.BeginVerification(0, 1, 3, 0, true)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return guard
+		}
+		guard := begin()
+		s.Mark()
+		s.Apply(data(1, 3, 0, 1, true, 0), nil)
+		if _, _, err := s.Check(data(1, 3, 1, 1, true, 1), Client, true, NoGuard); err != nil {
+			t.Errorf("behind it, in the same stretch: %v", err)
+		}
+		if between := begin(); between != guard {
+			t.Errorf("meanwhile another guard is given: %d after %d", between, guard)
+		}
+		if written {
+			s.Commit()
+		} else {
+			s.Rollback()
+		}
+		if after := begin(); (after == NoGuard) != written {
+			t.Errorf("written: %v, and then the guard %d", written, after)
+		}
+		if _, duplicate, err := s.Check(data(1, 3, 0, 1, true, 0), Client, true, guard); err != nil || duplicate != written {
+			t.Errorf("written: %v, and then the same batch again: %v, %v", written, duplicate, err)
+		}
+	}
+}
+
 // TestGuards is the life of a verification.
 func TestGuards(t *testing.T) {
 	s := New(time.Hour)

@@ -34,6 +34,7 @@ func (s *State) Commit() {
 	s.marked = false
 	clear(s.undo)
 	s.undo = s.undo[:0]
+	clear(s.used)
 	s.ongoing.settle()
 }
 
@@ -50,6 +51,11 @@ func (s *State) Rollback() {
 		default:
 			s.ongoing.reopen(step.ended)
 			s.unreplicated.takeBack(step.covered)
+		}
+	}
+	for id, v := range s.used { // each by itself
+		if s.verifications[id] == nil {
+			s.verifications[id] = v
 		}
 	}
 	s.end = s.endUndo

@@ -39,6 +39,9 @@ func (s *State) BeginVerification(nowMs int64, id protocol.ProducerID, epoch pro
 			"Epoch of producer %d is %d, which is smaller than the last seen epoch %d", id, epoch, p.Epoch)
 	}
 	if s.OpenTransaction(id, epoch) {
+		if v := s.used[id]; v != nil {
+			return v.guard, nil // what has opened it may be taken back
+		}
 		return NoGuard, nil
 	}
 	v := s.verifications[id]
@@ -74,6 +77,14 @@ func (s *State) useVerification(b record.Batch) {
 	v := s.verifications[b.ProducerID()]
 	if v != nil && !(v.bumpsEpochs && b.IsControl() && b.ProducerEpoch() == v.epoch) {
 		delete(s.verifications, b.ProducerID())
+		if s.marked {
+			if s.used == nil {
+				s.used = map[protocol.ProducerID]*verification{}
+			}
+			if s.used[b.ProducerID()] == nil {
+				s.used[b.ProducerID()] = v
+			}
+		}
 	}
 }
 
