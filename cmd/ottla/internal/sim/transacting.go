@@ -69,6 +69,9 @@ func (i *instance) place() {
 	})
 }
 
+// mostCopied is how many records of a copier fit into the smallest segment, with keys.
+const mostCopied = 16
+
 // fetch reads what is to be copied next.
 func (i *instance) fetch() {
 	part := i.s.txPart(i.s.plan.transactions.source, i.plan.n)
@@ -84,6 +87,10 @@ func (i *instance) fetch() {
 				i.position = next
 				i.proceed()
 				return
+			}
+			if len(records) > mostCopied {
+				records = records[:mostCopied]
+				next = protocol.Offset(records[mostCopied-1].Offset) + 1
 			}
 			i.next = next
 			i.transact(records)
