@@ -240,7 +240,7 @@ func allocated(f func()) uint64 {
 }
 
 // pooledBytes are the buffers that all segments of a cache share: not the cost of a file.
-const pooledBytes = spanBytes + 4*scratchBytes
+const pooledBytes = pooledTimes * (spanBytes + 4*scratchBytes)
 
 // FuzzIndexes puts any bytes into the index files of a sealed segment: what is read is right, or damage is named, and neither costs
 // more than the files are worth.
