@@ -19,8 +19,9 @@ type observation struct {
 
 // watch is which replicas of a host are looked at after each event.
 type watch struct {
-	image *metadata.Image
-	list  []watched
+	image   *metadata.Image
+	list    []watched
+	missing []*partModel // that are to be here, and whose log is not open
 }
 
 type watched struct {
@@ -33,6 +34,11 @@ type watched struct {
 func (h *host) observe() {
 	if image := h.node.Image(); image != h.watched.image {
 		h.newImage(image)
+	}
+	missing := h.watched.missing
+	h.watched.missing = nil
+	for _, p := range missing {
+		h.watch(p)
 	}
 	for i := range h.watched.list {
 		h.observePart(&h.watched.list[i])
@@ -53,16 +59,27 @@ func (h *host) newImage(image *metadata.Image) {
 			h.s.violate("topic %s (%s) had %d partitions and has %d", t.name, t.id, len(t.parts), topic.PartitionCount())
 		}
 		for n := range topic.Partitions() {
-			p := t.part(n)
-			if l := h.node.Store().Log(p.tp()); l != nil && l.TopicID() == t.id {
-				h.watched.list = append(h.watched.list, watched{p, p.tp(), l})
-			}
+			h.watch(t.part(n))
 		}
 	}
 	for _, t := range m.order {
 		if !t.deleteAsked && image.TopicByID(t.id) == nil {
 			h.s.violate("topic %s (%s) was there, nobody deleted it, and it is gone", t.name, t.id)
 		}
+	}
+}
+
+// watch has a partition looked at from now on, if its log is open. What a start has found is compared with what must have survived as
+// soon as it can be seen: a log may wait for room on the disk.
+func (h *host) watch(p *partModel) {
+	l := h.node.Store().Log(p.tp())
+	if l == nil || l.TopicID() != p.topic.id {
+		h.watched.missing = append(h.watched.missing, p)
+		return
+	}
+	h.watched.list = append(h.watched.list, watched{p, p.tp(), l})
+	if p.cutPending || p.wasClean || p.seen.incarnation > 0 && p.seen.incarnation != h.incarnation {
+		h.checkSurvivor(p, l)
 	}
 }
 
@@ -136,20 +153,9 @@ func (p *partModel) allBefore(from, to protocol.Offset, limit time.Time) bool {
 func (h *host) checkBoot() {
 	h.watched = watch{}
 	h.newImage(h.node.Image())
-	here := map[*partModel]*log.Log{}
-	for _, w := range h.watched.list {
-		here[w.part] = w.log
-	}
-	for _, t := range h.s.model.order {
-		if h.watched.image.TopicByID(t.id) == nil {
-			continue
-		}
-		for _, p := range t.parts {
-			if l := here[p]; l != nil {
-				h.checkSurvivor(p, l)
-			} else if !h.sawFault {
-				h.s.violate("%s: there is no log after a start: %v", p, h.node.Store().PartitionError(p.tp()))
-			}
+	for _, p := range h.watched.missing {
+		if !h.sawFault {
+			h.s.violate("%s: there is no log after a start: %v", p, h.node.Store().PartitionError(p.tp()))
 		}
 	}
 }
