@@ -17,7 +17,7 @@ import (
 func (i *instance) proceed() {
 	pace := i.plan.pace
 	if i.s.phase != working {
-		pace = min(pace, 4*time.Millisecond)
+		pace = min(pace, 20*time.Millisecond)
 	}
 	i.s.after(i.random.between(pace/2, 3*pace/2), i.name+" goes on", func() {
 		switch {
