@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"path"
-	"slices"
 	"sync"
 	"time"
 
@@ -116,61 +115,6 @@ func (s *Store) list(d *directory, f *found) error {
 	}
 	return nil
 }
-
-// setDuplicatesAside takes partitions offline that lie in two directories: which one is right nobody knows. Where
-// one of the two never held a record it is what a Create has left in a directory that failed, and it is removed.
-func (s *Store) setDuplicatesAside(lists []*found) {
-	first := map[protocol.TopicPartition]int{}
-	for i, f := range lists {
-		for _, tp := range slices.Clone(f.partitions) {
-			j, twice := first[tp]
-			switch {
-			case !twice:
-				first[tp] = i
-			case s.neverUsed(s.dirs[i], tp):
-				f.leftover(tp)
-			case s.neverUsed(s.dirs[j], tp):
-				lists[j].leftover(tp)
-				first[tp] = i
-			default:
-				s.isTwice(tp, i, j, lists)
-			}
-		}
-	}
-}
-
-// leftover moves a partition to what is removed.
-func (f *found) leftover(tp protocol.TopicPartition) {
-	f.partitions = slices.DeleteFunc(f.partitions, func(other protocol.TopicPartition) bool { return other == tp })
-	f.deleted = append(f.deleted, tp.String())
-}
-
-// neverUsed tells that a partition's directory holds no record and never has: no segment but an empty first one.
-func (s *Store) neverUsed(d *directory, tp protocol.TopicPartition) bool {
-	entries, err := s.o.FS.ReadDir(path.Join(d.Path, tp.String()))
-	for _, e := range entries {
-		if path.Ext(e.Name) == ".log" && (e.Size > 0 || e.Name != firstLogFile) {
-			return false
-		}
-	}
-	return err == nil
-}
-
-func (s *Store) isTwice(tp protocol.TopicPartition, i, j int, lists []*found) {
-	err := fmt.Errorf("%s is both in %s and in %s", tp, s.dirs[j].Path, s.dirs[i].Path)
-	s.mu.Lock()
-	s.failed[tp] = failure{dir: s.dirs[j], err: err, everywhere: true}
-	s.dirs[i].distrusted, s.dirs[j].distrusted = true, true
-	s.mu.Unlock()
-	s.o.Logger.Error("a partition is offline", "partition", tp, "reason", err)
-	for _, f := range []*found{lists[i], lists[j]} {
-		f.partitions = slices.DeleteFunc(f.partitions, func(other protocol.TopicPartition) bool { return other == tp })
-		f.collector.damaged(tp, err)
-	}
-}
-
-// firstLogFile is the name of the segment with which a partition begins.
-const firstLogFile = "00000000000000000000.log"
 
 // openedSideBySide is how many logs of a directory are opened at a time, at least, where little of them is read: what then
 // takes the time is waiting for the disk.

@@ -24,10 +24,12 @@ type Options struct {
 	// Assigned gives the directory that the cluster's metadata has for a partition's replica here, zero if none or
 	// unknown; asked at Load. nil: nothing is known.
 	Assigned func(tp protocol.TopicPartition) protocol.DirectoryID
-	Files    *segment.FileCache // of the node; nil makes one of 1,000 files
-	Pool     *compress.Pool
-	Logger   *slog.Logger // nil is silent
-	Random   func() uint64
+	// TopicID gives the id of the topic that has a name now, zero if none; asked at Load. nil: nothing is known.
+	TopicID func(topic string) protocol.TopicID
+	Files   *segment.FileCache // of the node; nil makes one of 1,000 files
+	Pool    *compress.Pool
+	Logger  *slog.Logger // nil is silent
+	Random  func() uint64
 	// MaxDecompressed bounds what one batch may expand to, in bytes; see log.Env.
 	MaxDecompressed int
 

@@ -27,6 +27,9 @@ type Prepared struct {
 // only after Prepare.
 func (p *Prepared) SetRecoveryParallelism(logs int) { p.o.RecoveryParallelism = logs }
 
+// SetTopicID replaces Options.TopicID, before Load.
+func (p *Prepared) SetTopicID(id func(topic string) protocol.TopicID) { p.o.TopicID = id }
+
 // SetAssigned replaces Options.Assigned, before Load.
 func (p *Prepared) SetAssigned(assigned func(tp protocol.TopicPartition) protocol.DirectoryID) {
 	p.o.Assigned = assigned

@@ -645,6 +645,36 @@ func TestPartitionInTwoDirectories(t *testing.T) {
 	}
 }
 
+// A topic was deleted and made anew while one directory was offline: what that has of the former one is set aside.
+func TestPartitionOfAFormerTopic(t *testing.T) {
+	for _, used := range []int{0, 3} { // records of the new one
+		m := formatted(t, "a", "b")
+		s := open(t, options(m, "b"))
+		former, err := s.Create(tp("t", 0), protocol.TopicID{1}, directoryID(1))
+		must(t, err)
+		appendTo(t, former, 5)
+		must(t, s.Close(start, true, 1))
+		s = open(t, options(m, "a"))
+		l, err := s.Create(tp("t", 0), protocol.TopicID{2}, directoryID(0))
+		must(t, err)
+		if used > 0 {
+			appendTo(t, l, used)
+		}
+		must(t, s.Close(start, true, 1))
+		o := options(m, "a", "b")
+		o.TopicID = func(string) protocol.TopicID { return protocol.TopicID{2} }
+		s, report, err := Open(start, o)
+		must(t, err)
+		if l := s.Log(tp("t", 0)); l == nil || l.TopicID() != (protocol.TopicID{2}) || l.View().LogEndOffset != protocol.Offset(used) {
+			t.Errorf("%d records: the log is %v, %v", used, l, s.PartitionError(tp("t", 0)))
+		}
+		if r := report.Directories[1]; len(r.Aside) != 1 || !strings.HasSuffix(r.Aside[0], "-stray") || len(r.Damaged) > 0 {
+			t.Errorf("%d records: the report says %+v", used, r)
+		}
+		must(t, s.Close(start, true, 1))
+	}
+}
+
 func TestDirectoryThatCannotBeRead(t *testing.T) {
 	for _, fault := range []vfs.Fault{
 		{Pattern: "b/meta.properties"},

@@ -161,6 +161,12 @@ func (n *Node) Start(now time.Time) error {
 		}
 		return protocol.DirectoryID{}
 	})
+	n.prepared.SetTopicID(func(topic string) protocol.TopicID {
+		if known := image.Topic(topic); known != nil {
+			return known.ID
+		}
+		return protocol.TopicID{}
+	})
 	logs, report, err := n.prepared.Load(now, n.topicOptions.Of)
 	if err != nil {
 		return errors.Join(err, n.quorum.Close(now), n.prepared.Close())
