@@ -161,10 +161,14 @@ func (r *runner) serve(on *server.Server, s socket) {
 
 // stop ends in the order of the package comment.
 func (r *runner) stop(clean bool) error {
+	var failures []error
 	if clean {
 		r.node.Leave()
 		select {
 		case <-r.left:
+		case err := <-r.fatal: // nobody lets go whose controller is gone, and nothing is clean
+			r.logger.Error("the node cannot go on", "error", err)
+			failures, clean = append(failures, err), false
 		case <-time.After(leaveTimeout):
 			r.logger.Warn("the controller did not let this broker go in time", "timeout", leaveTimeout)
 		}
@@ -173,7 +177,7 @@ func (r *runner) stop(clean bool) error {
 	defer cancel()
 	answered := make(chan error, 1)
 	go func() { answered <- r.brokers.Close(ctx) }()
-	failures := []error{r.node.Release(time.Now())}
+	failures = append(failures, r.node.Release(time.Now()))
 	if err := <-answered; err != nil {
 		r.logger.Warn("connections were cut", "error", err)
 	}

@@ -36,6 +36,7 @@ type host struct {
 	stopping     bool
 	inline       bool // tasks run at once: while starting and stopping
 	fatal        error
+	collapsing   bool // because of it
 	brokers      *server.Server
 	controllers  *server.Server
 	pumps        []*pump
@@ -143,8 +144,8 @@ func (h *host) look() {
 		}
 	}
 	h.conns = kept
-	if h.fatal != nil && !h.stopping {
-		h.stopping = true
+	if h.fatal != nil && !h.collapsing && (!h.stopping || h.serving) { // also while it waits to be let go
+		h.stopping, h.collapsing = true, true
 		h.after(h.random.between(0, 20*time.Millisecond), "cannot go on", h.collapse)
 	}
 	h.observe()
@@ -182,6 +183,7 @@ func (h *host) config() *config.BrokerConfig {
 func (h *host) boot(after end) {
 	h.incarnation++
 	h.up, h.started, h.serving, h.stopping, h.inline, h.dying, h.sawFault = true, false, false, false, true, false, false
+	h.collapsing = false
 	h.fatal, h.tasks, h.conns, h.pumps, h.channel, h.peers = nil, nil, nil, nil, nil, nil
 	h.crashIn = 0
 	if h.s.plan.faults.midOperation && h.s.phase == working && after != firstBoot && h.random.chance(200) {
@@ -419,7 +421,7 @@ func (h *host) stop() {
 	h.s.tracef("%s is stopped", h.name)
 	h.enter(h.node.Leave)
 	h.after(5*time.Second, "was not let go in time", func() {
-		if h.serving {
+		if h.serving && h.fatal == nil {
 			h.s.violate("%s: the controller did not let the broker go within 5 s", h.name)
 		}
 	})
