@@ -122,6 +122,9 @@ func readAllowed(t *testing.T) []*diff.Allowed {
 			t.Errorf("allowed.txt: %s is no entry of DIFFERENCES.md", l.Why)
 		}
 	}
+	if entries := len(regexp.MustCompile(`(?m)^\d+\. `).FindAll(text, -1)); entries > 20 {
+		t.Errorf("DIFFERENCES.md has %d entries; who reads it is promised 20 at most", entries)
+	}
 	return allowed
 }
 
