@@ -490,5 +490,6 @@ func TestModel(t *testing.T) {
 // FuzzModel goes on with other seeds for as long as one likes.
 func FuzzModel(f *testing.F) {
 	f.Add(uint64(1000))
+	f.Add(uint64(967)) // an empty log that begins above its recovery point, closed cleanly
 	f.Fuzz(func(t *testing.T, seed uint64) { runModel(t, seed, 60) })
 }

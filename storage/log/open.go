@@ -56,7 +56,8 @@ func Open(env Env, dir string, tp protocol.TopicPartition, opts Options, state O
 	offsets, _ := o.active().IndexEntries()
 	padded := len(o.present) == len(o.segments) && int64(offsets)*8 != o.present[len(o.present)-1].Index
 	doubted := state.Trust != Clean && !o.empty() || state.Trust == Clean && o.dirStale.Load()
-	o.touched.Store(doubted || o.report.NoteWorthy() || padded)
+	ahead := o.durableEnd < o.end // an empty log that begins above its recovery point, too, is to be settled by a clean stop
+	o.touched.Store(doubted || o.report.NoteWorthy() || padded || ahead)
 	return o.Log, o.report, nil
 }
 
