@@ -23,21 +23,21 @@ func (m *Manager) Append(now time.Time, req AppendRequest, done func(AppendResul
 		release: req.Release, done: done,
 	}
 	r, err := m.find(req.Partition, req.TopicID)
-	traffic := m.trafficOf(r)
-	traffic.ProduceRequests.Add(1)
+	counters := m.trafficOf(r)
+	counters.ProduceRequests.Add(1)
 	if err != nil {
-		traffic.refused(len(req.Records), err)
+		counters.Refused(len(req.Records), err)
 		a.refuse(nil, err)
 		return true
 	}
 	batch, err := record.OneBatch(req.Records)
 	if err != nil {
-		traffic.refused(len(req.Records), err)
+		counters.Refused(len(req.Records), err)
 		a.refuse(nil, err)
 		return true
 	}
 	if err := r.prepare(now, &req, batch, a); err != nil {
-		traffic.refused(len(req.Records), err)
+		counters.Refused(len(req.Records), err)
 		a.refuse(r, err)
 		return true
 	}

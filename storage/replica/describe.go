@@ -3,6 +3,7 @@ package replica
 import (
 	"ottla/protocol"
 	"ottla/storage/partition"
+	"ottla/storage/traffic"
 )
 
 // Description is a replica as the describing APIs and the metrics show it.
@@ -64,4 +65,28 @@ func (m *Manager) LogEnd(tp protocol.TopicPartition) (protocol.Offset, error) {
 		return protocol.NoOffset, err
 	}
 	return r.log().View().LogEndOffset, nil
+}
+
+// EachTraffic calls visit with the counters of every topic that has replicas here,
+// by name, and at last with those of all, which never fall, under the name "".
+func (m *Manager) EachTraffic(visit func(topic string, counters *traffic.Counters)) {
+	m.traffic.Each(visit)
+}
+
+// trafficOf gives the counters of a replica; those of none are kept apart.
+func (m *Manager) trafficOf(r *Replica) *traffic.Counters {
+	if r == nil {
+		return m.traffic.Nowhere()
+	}
+	return r.traffic
+}
+
+// count adds what a fetch gave to whom.
+func (p *poll) count(results []FetchResult) {
+	if p.req.Replica == Debugging {
+		return // tools and coordinators
+	}
+	for i := range results {
+		p.manager.trafficOf(p.slots[i].replica).Fetched(results[i].Records.Len(), p.req.Replica >= 0, results[i].Err)
+	}
 }

@@ -17,6 +17,7 @@ import (
 	"ottla/storage/log"
 	"ottla/storage/partition"
 	"ottla/storage/store"
+	"ottla/storage/traffic"
 )
 
 // Options are what a Manager needs. Zero values take the defaults named.
@@ -87,7 +88,7 @@ type Manager struct {
 	closed    bool
 	stripes   [64]sync.Mutex
 
-	traffic topicTraffic
+	traffic traffic.Topics
 	timers  deadlines.Timers
 	moves   moves
 	polling atomic.Int64 // fetches that wait
@@ -283,7 +284,7 @@ func (m *Manager) Remove(now time.Time, tp protocol.TopicPartition, deleteLog bo
 		r.appendMu.Lock()
 		s := r.leave(m.absent(tp))
 		r.appendMu.Unlock()
-		m.traffic.leave(tp.Topic) // now that what was on its way into the log is counted
+		m.traffic.Leave(tp.Topic) // now that what was on its way into the log is counted
 		r.settle(s)
 		defer r.pump(now)
 	}

@@ -203,18 +203,20 @@ func (r *Replica) confirm(now time.Time, epoch protocol.LeaderEpoch, round []*pe
 func (r *Replica) decide(a *pendingAppend, epoch protocol.LeaderEpoch, stillLeader bool, view log.View) (earlier bool) {
 	switch {
 	case a.err != nil:
-		r.traffic.refused(len(a.entry.Batch), a.err)
+		r.traffic.Refused(len(a.entry.Batch), a.err)
 		a.result = refusal(r, a.err)
 		return false
 	case a.entry.Err != nil:
-		r.traffic.refused(len(a.entry.Batch), a.entry.Err)
+		r.traffic.Refused(len(a.entry.Batch), a.entry.Err)
 		a.result = refusal(r, a.entry.Err)
 		return false
 	case !stillLeader:
 		a.result = refusal(r, protocol.Errorf(protocol.NotLeaderOrFollower, "the leadership was lost during the append"))
 		return false
 	}
-	r.traffic.appended(a)
+	if !a.entry.Duplicate {
+		r.traffic.Appended(len(a.entry.Batch), int64(a.entry.LastOffset-a.entry.FirstOffset+1)) // the bytes are not ours any more
+	}
 	a.result = AppendResult{
 		BaseOffset: a.entry.FirstOffset, LastOffset: a.entry.LastOffset,
 		LogStartOffset: view.LogStartOffset, LogAppendTimeMs: a.entry.LogAppendTimeMs,

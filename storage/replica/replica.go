@@ -12,6 +12,7 @@ import (
 	"ottla/protocol/wire"
 	"ottla/storage/log"
 	"ottla/storage/partition"
+	"ottla/storage/traffic"
 )
 
 // Replica is one partition on this node: its core, its log and who waits. The
@@ -20,7 +21,7 @@ type Replica struct {
 	manager *Manager
 	tp      protocol.TopicPartition
 	current atomic.Pointer[log.Log] // replaced, under appendMu, when the replica moves; see log
-	traffic *Traffic                // of the topic
+	traffic *traffic.Counters       // of the topic
 
 	appendMu sync.Mutex
 	options  log.Options  // guarded by appendMu; readers use published
@@ -46,7 +47,7 @@ type Replica struct {
 }
 
 func newReplica(m *Manager, tp protocol.TopicPartition, l *log.Log, checkpoint protocol.Offset) *Replica {
-	r := &Replica{manager: m, tp: tp, traffic: m.traffic.of(tp.Topic), options: l.Options(), checkpointed: checkpoint}
+	r := &Replica{manager: m, tp: tp, traffic: m.traffic.Of(tp.Topic), options: l.Options(), checkpointed: checkpoint}
 	r.current.Store(l)
 	options := r.options
 	r.published.Store(&options)

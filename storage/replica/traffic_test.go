@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"ottla/protocol"
+	"ottla/storage/traffic"
 )
 
 // TestTraffic: what counts, once, for whom; and sums that outlive their topics.
@@ -35,7 +36,7 @@ func TestTraffic(t *testing.T) {
 	check := func(wantTopic bool) {
 		t.Helper()
 		seen := false
-		f.manager.EachTraffic(func(topic string, c *Traffic) {
+		f.manager.EachTraffic(func(topic string, c *traffic.Counters) {
 			own := int64(0)
 			if topic == "" {
 				own = 1 // the request for a topic that is not here

@@ -37,7 +37,8 @@ var arrows = map[string][]string{
 	"storage/partition":  {"protocol"},
 	"storage/move":       {"storage/log"},
 	"storage/deadlines":  {},
-	"storage/replica":    {"storage/log", "storage/partition", "storage/store", "storage/move", "storage/deadlines", "protocol/client"},
+	"storage/traffic":    {"protocol"},
+	"storage/replica":    {"storage/log", "storage/partition", "storage/store", "storage/move", "storage/deadlines", "storage/traffic", "protocol/client"},
 
 	"controller/machine":  {"protocol"},
 	"controller/raft":     {"protocol"},

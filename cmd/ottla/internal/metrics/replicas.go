@@ -7,6 +7,7 @@ import (
 
 	"ottla/storage/partition"
 	"ottla/storage/replica"
+	"ottla/storage/traffic"
 )
 
 var (
@@ -47,7 +48,7 @@ var (
 )
 
 func (c *Collector) collectTraffic(p page) {
-	c.source.Replicas.EachTraffic(func(topic string, t *replica.Traffic) {
+	c.source.Replicas.EachTraffic(func(topic string, t *traffic.Counters) {
 		put := func(of perTopic, value int64) {
 			if topic == "" {
 				p.put(of.all, float64(value))
