@@ -1,6 +1,7 @@
 package api
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 
@@ -12,9 +13,7 @@ import (
 )
 
 // incrementalAlterConfigs changes single settings of topics, brokers, groups and
-// subscriptions to clients' metrics (KIP-339). What only this node can judge is
-// judged here: its own settings, and its loggers, which no log keeps. The rest the
-// controller decides.
+// subscriptions to clients' metrics (KIP-339).
 func incrementalAlterConfigs(c *call, req *kmsg.IncrementalAlterConfigsRequest) {
 	asks := make([]alteration, len(req.Resources))
 	for i := range req.Resources {
@@ -23,50 +22,21 @@ func incrementalAlterConfigs(c *call, req *kmsg.IncrementalAlterConfigsRequest) 
 		a.kind, a.name, a.incremental, a.dry = r.ResourceType, r.ResourceName, true, req.ValidateOnly
 		for _, one := range r.Configs {
 			kind := config.AlterKind(one.Op)
-			if one.Value == nil && kind != config.AlterDelete {
-				a.nulls = append(a.nulls, one.Name)
-			}
-			a.changes = append(a.changes, config.Alteration{Name: one.Name, Kind: kind, Value: deref(one.Value)})
+			a.add(one.Name, kind, one.Value, kind != config.AlterDelete)
 		}
 	}
-	answered := c.judgeAlterations(asks)
-	ask := kmsg.NewPtrIncrementalAlterConfigsRequest()
-	ask.Version, ask.ValidateOnly = protocol.APIOf(protocol.IncrementalAlterConfigs).MaxVersion, req.ValidateOnly
-	for i := range req.Resources {
-		if !answered[i] {
-			ask.Resources = append(ask.Resources, req.Resources[i])
-		}
-	}
-	finish := func(decided []kmsg.IncrementalAlterConfigsResponseResource) {
-		resp := req.ResponseKind().(*kmsg.IncrementalAlterConfigsResponse)
-		for i := range asks {
-			if !answered[i] && len(decided) > 0 {
-				resp.Resources, decided = append(resp.Resources, decided[0]), decided[1:]
-				continue
-			}
-			if !asks[i].again {
-				resp.Resources = append(resp.Resources, refusedIncrement(&req.Resources[i], asks[i].err))
-			}
-		}
-		c.reply(resp)
-	}
-	if len(ask.Resources) == 0 {
-		finish(nil)
-		return
-	}
-	c.askController(ask, func(resp kmsg.Response, err error) {
-		if err != nil {
-			resp = errorResponse(ask, c.unreached(err))
-		}
-		finish(resp.(*kmsg.IncrementalAlterConfigsResponse).Resources)
+	rest := kmsg.NewPtrIncrementalAlterConfigsRequest()
+	rest.Version, rest.ValidateOnly = protocol.APIOf(protocol.IncrementalAlterConfigs).MaxVersion, req.ValidateOnly
+	c.alter(asks, alterer{
+		rest: rest,
+		ask:  func(i int) { rest.Resources = append(rest.Resources, req.Resources[i]) },
+		read: func(resp kmsg.Response) []altered { return resp.(*kmsg.IncrementalAlterConfigsResponse).Resources },
+		reply: func(all []altered) {
+			resp := req.ResponseKind().(*kmsg.IncrementalAlterConfigsResponse)
+			resp.Resources = all
+			c.reply(resp)
+		},
 	})
-}
-
-func refusedIncrement(asked *kmsg.IncrementalAlterConfigsRequestResource, err error) kmsg.IncrementalAlterConfigsResponseResource {
-	answer := kmsg.NewIncrementalAlterConfigsResponseResource()
-	answer.ResourceType, answer.ResourceName = asked.ResourceType, asked.ResourceName
-	answer.ErrorCode, answer.ErrorMessage = int16(protocol.CodeOf(err)), protocol.MessageOf(err)
-	return answer
 }
 
 // alterConfigs replaces all settings of resources by those named: the way before
@@ -78,48 +48,78 @@ func alterConfigs(c *call, req *kmsg.AlterConfigsRequest) {
 		a := &asks[i]
 		a.kind, a.name, a.dry = r.ResourceType, r.ResourceName, req.ValidateOnly
 		for _, one := range r.Configs {
-			if one.Value == nil {
-				a.nulls = append(a.nulls, one.Name)
+			a.add(one.Name, config.AlterSet, one.Value, true)
+		}
+	}
+	rest := kmsg.NewPtrAlterConfigsRequest()
+	rest.Version, rest.ValidateOnly = protocol.APIOf(protocol.AlterConfigs).MaxVersion, req.ValidateOnly
+	c.alter(asks, alterer{
+		rest: rest,
+		ask:  func(i int) { rest.Resources = append(rest.Resources, req.Resources[i]) },
+		read: func(resp kmsg.Response) (all []altered) {
+			for _, one := range resp.(*kmsg.AlterConfigsResponse).Resources {
+				all = append(all, altered(one))
 			}
-			a.changes = append(a.changes, config.Alteration{Name: one.Name, Value: deref(one.Value)})
-		}
-	}
-	answered := c.judgeAlterations(asks)
-	ask := kmsg.NewPtrAlterConfigsRequest()
-	ask.Version, ask.ValidateOnly = protocol.APIOf(protocol.AlterConfigs).MaxVersion, req.ValidateOnly
-	for i := range req.Resources {
-		if !answered[i] {
-			ask.Resources = append(ask.Resources, req.Resources[i])
-		}
-	}
-	finish := func(decided []kmsg.AlterConfigsResponseResource) {
-		resp := req.ResponseKind().(*kmsg.AlterConfigsResponse)
-		for i := range asks {
-			if !answered[i] && len(decided) > 0 {
-				resp.Resources, decided = append(resp.Resources, decided[0]), decided[1:]
-				continue
+			return all
+		},
+		reply: func(all []altered) {
+			resp := req.ResponseKind().(*kmsg.AlterConfigsResponse)
+			for _, one := range all {
+				resp.Resources = append(resp.Resources, kmsg.AlterConfigsResponseResource(one))
 			}
-			if !asks[i].again {
-				resp.Resources = append(resp.Resources, refusedReplacement(&req.Resources[i], asks[i].err))
-			}
-		}
-		c.reply(resp)
-	}
-	if len(ask.Resources) == 0 {
-		finish(nil)
-		return
-	}
-	c.askController(ask, func(resp kmsg.Response, err error) {
-		if err != nil {
-			resp = errorResponse(ask, c.unreached(err))
-		}
-		finish(resp.(*kmsg.AlterConfigsResponse).Resources)
+			c.reply(resp)
+		},
 	})
 }
 
-func refusedReplacement(asked *kmsg.AlterConfigsRequestResource, err error) kmsg.AlterConfigsResponseResource {
-	answer := kmsg.NewAlterConfigsResponseResource()
-	answer.ResourceType, answer.ResourceName = asked.ResourceType, asked.ResourceName
+// altered is the answer for one resource, which has the same fields in both
+// responses.
+type altered = kmsg.IncrementalAlterConfigsResponseResource
+
+// alterer is what the two requests differ in.
+type alterer struct {
+	rest  kmsg.Request // to the controller
+	ask   func(i int)  // adds the resource to it
+	read  func(kmsg.Response) []altered
+	reply func([]altered)
+}
+
+// alter judges what only this node can judge: its own settings, and its loggers,
+// which no log keeps. The rest the controller decides.
+func (c *call) alter(asks []alteration, how alterer) {
+	answered := c.judgeAlterations(asks)
+	for i := range asks {
+		if !answered[i] {
+			how.ask(i)
+		}
+	}
+	finish := func(decided []altered) {
+		var all []altered
+		for i := range asks {
+			switch {
+			case !answered[i] && len(decided) > 0:
+				all, decided = append(all, decided[0]), decided[1:]
+			case !asks[i].again:
+				all = append(all, refusedAlteration(asks[i].kind, asks[i].name, asks[i].err))
+			}
+		}
+		how.reply(all)
+	}
+	if !slices.Contains(answered, false) {
+		finish(nil)
+		return
+	}
+	c.askController(how.rest, func(resp kmsg.Response, err error) {
+		if err != nil {
+			resp = errorResponse(how.rest, c.unreached(err))
+		}
+		finish(how.read(resp))
+	})
+}
+
+func refusedAlteration(kind kmsg.ConfigResourceType, name string, err error) altered {
+	answer := kmsg.NewIncrementalAlterConfigsResponseResource()
+	answer.ResourceType, answer.ResourceName = kind, name
 	answer.ErrorCode, answer.ErrorMessage = int16(protocol.CodeOf(err)), protocol.MessageOf(err)
 	return answer
 }
@@ -134,6 +134,14 @@ type alteration struct {
 	nulls       []string // keys that lack a value
 	err         error    // why it is refused here
 	again       bool     // it is answered with an earlier one of the request
+}
+
+// add takes down a change of one key.
+func (a *alteration) add(key string, kind config.AlterKind, value *string, needsValue bool) {
+	if value == nil && needsValue {
+		a.nulls = append(a.nulls, key)
+	}
+	a.changes = append(a.changes, config.Alteration{Name: key, Kind: kind, Value: deref(value)})
 }
 
 // judgeAlterations finds what is answered here, well or with an error.

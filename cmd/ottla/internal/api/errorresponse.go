@@ -47,12 +47,12 @@ func errorResponse(req kmsg.Request, err error) kmsg.Response {
 			resp.Resources = append(resp.Resources, refusedResource(asked, err))
 		}
 	case *kmsg.IncrementalAlterConfigsResponse:
-		for i := range req.(*kmsg.IncrementalAlterConfigsRequest).Resources {
-			resp.Resources = append(resp.Resources, refusedIncrement(&req.(*kmsg.IncrementalAlterConfigsRequest).Resources[i], err))
+		for _, asked := range req.(*kmsg.IncrementalAlterConfigsRequest).Resources {
+			resp.Resources = append(resp.Resources, refusedAlteration(asked.ResourceType, asked.ResourceName, err))
 		}
 	case *kmsg.AlterConfigsResponse:
-		for i := range req.(*kmsg.AlterConfigsRequest).Resources {
-			resp.Resources = append(resp.Resources, refusedReplacement(&req.(*kmsg.AlterConfigsRequest).Resources[i], err))
+		for _, asked := range req.(*kmsg.AlterConfigsRequest).Resources {
+			resp.Resources = append(resp.Resources, kmsg.AlterConfigsResponseResource(refusedAlteration(asked.ResourceType, asked.ResourceName, err)))
 		}
 	case *kmsg.AlterReplicaLogDirsResponse:
 		return answerMoves(req.(*kmsg.AlterReplicaLogDirsRequest), func(protocol.TopicPartition, string) error { return err })

@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 
+	"ottla/cmd/ottla/internal/batches"
 	"ottla/controller/metadata"
 	"ottla/controller/quorum"
 	"ottla/protocol"
@@ -368,19 +369,19 @@ func (c *checker) checkBootstrap(d *directory, file string) {
 // read reads a snapshot: batches from offset 0 on, the first record a header and the last a footer; or, without an id, a
 // bootstrap.checkpoint, which may be a bare list of batches.
 func (c *checker) read(file string, id *snapshotID, fault func(position int64, format string, args ...any)) (values [][]byte, ok bool) {
-	reader, err := openBatches(c.fsys, file)
+	reader, err := batches.Open(c.fsys, file)
 	if err != nil {
 		fault(-1, "%v", err)
 		return nil, false
 	}
-	defer reader.close()
+	defer reader.Close()
 	s := snapshotRead{checker: c, id: id, first: -1, last: -1}
 	for {
-		f, err := reader.next()
+		f, err := next(reader)
 		if errors.Is(err, io.EOF) {
 			break
 		}
-		position := reader.position
+		position := reader.Position()
 		if err == nil {
 			position, err = f.position, s.batch(f)
 		}
@@ -394,7 +395,7 @@ func (c *checker) read(file string, id *snapshotID, fault func(position int64, f
 		fault(0, "the first record is no snapshot header")
 		return nil, false
 	case id != nil && s.last != record.ControlSnapshotFooter:
-		fault(reader.size, "the footer is missing, so it is not whole")
+		fault(reader.Size(), "the footer is missing, so it is not whole")
 		return nil, false
 	}
 	return s.values, true

@@ -230,7 +230,7 @@ func mutations(t *testing.T, f tree) []mutation {
 		{"snapshot checksum", ProducerSnapshot, file("txns-0", ".snapshot", 0), change(file("txns-0", ".snapshot", 0), -1, func(d []byte) { d[20]++ })},
 		{"sequence in a snapshot", ProducerState, file("txns-0", ".snapshot", 0), change(file("txns-0", ".snapshot", 0), -1, func(d []byte) {
 			d[10+13]++
-			binary.BigEndian.PutUint32(d[2:], crc32.Checksum(d[6:], castagnoli))
+			binary.BigEndian.PutUint32(d[2:], crc32.Checksum(d[6:], crc32.MakeTable(crc32.Castagnoli)))
 		})},
 		{"topic id", TopicID, in("plain-0") + "/partition.metadata", change(in("plain-0")+"/partition.metadata", -1, func(d []byte) { d[25] ^= 1 })},
 		{"partition.metadata", PartitionMetadata, in("plain-0") + "/partition.metadata", replace(in("plain-0")+"/partition.metadata", "version: 0", "version: 1")},

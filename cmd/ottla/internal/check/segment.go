@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 
+	"ottla/cmd/ottla/internal/batches"
 	"ottla/protocol"
 	"ottla/protocol/compress"
 	"ottla/protocol/record"
@@ -35,16 +36,16 @@ func (l *logCheck) checkSegment(i int) {
 	last := i == len(l.segments)-1
 	settled := l.d.clean || !last && l.sure(l.segments[i+1].base-1)
 	s.indexes.open(s, last, settled)
-	reader, err := openBatches(l.fsys, s.file)
+	reader, err := batches.Open(l.fsys, s.file)
 	if err != nil {
 		l.cannotRead(l.d, s.file, err)
 		l.broken, l.lost = true, true
 		l.producers.forget()
 		return
 	}
-	defer reader.close()
+	defer reader.Close()
 	whole := s.walk(reader, last)
-	l.report.Checked.Bytes += reader.position
+	l.report.Checked.Bytes += reader.Position()
 	s.indexes.close(whole)
 	if whole {
 		s.checkTxnIndex(settled)
@@ -55,11 +56,11 @@ func (l *logCheck) checkSegment(i int) {
 }
 
 // walk visits the batches, and tells whether all of the file was one.
-func (s *segmentCheck) walk(reader *batchReader, last bool) bool {
-	told := reader.position
+func (s *segmentCheck) walk(reader *batches.Reader, last bool) bool {
+	told := reader.Position()
 	for {
-		f, err := reader.next()
-		var stop *misplaced
+		f, err := next(reader)
+		var stop *batches.Misplaced
 		switch {
 		case errors.Is(err, io.EOF):
 			return true
@@ -76,8 +77,8 @@ func (s *segmentCheck) walk(reader *batchReader, last bool) bool {
 		if !s.checkBatch(f) {
 			return false
 		}
-		if reader.position-told > progressBytes {
-			told = reader.position
+		if reader.Position()-told > progressBytes {
+			told = reader.Position()
 			s.progress(s.file)
 		}
 	}
@@ -86,19 +87,19 @@ func (s *segmentCheck) walk(reader *batchReader, last bool) bool {
 const progressBytes = 256 << 20
 
 // misplaced judges a place where no batch stands: a torn tail is what was never made durable.
-func (s *segmentCheck) misplaced(reader *batchReader, stop *misplaced, last bool) {
-	at := reader.position
+func (s *segmentCheck) misplaced(reader *batches.Reader, stop *batches.Misplaced, last bool) {
+	at := reader.Position()
 	torn := !s.sure(s.next)
 	if s.strict {
 		// The metadata log is made durable batch by batch: only the last one can be torn.
-		torn = torn && last && !reader.validBatchBehind()
+		torn = torn && last && !reader.ValidBehind()
 	}
 	if torn {
-		s.note(TornTail, s.file, at, s.name, "%s; a start cuts the log off here, at offset %d (%d bytes)", stop.reason, s.next, reader.size-at)
+		s.note(TornTail, s.file, at, s.name, "%s; a start cuts the log off here, at offset %d (%d bytes)", stop.Reason, s.next, reader.Size()-at)
 		s.cut = true
 		return
 	}
-	s.fault(BatchFrame, s.file, at, s.name, "%s; what follows, up to byte %d, cannot be read", stop.reason, reader.size)
+	s.fault(BatchFrame, s.file, at, s.name, "%s; what follows, up to byte %d, cannot be read", stop.Reason, reader.Size())
 	s.broken, s.lost = true, true
 	s.producers.forget()
 }

@@ -57,8 +57,9 @@ var arrows = map[string][]string{
 	"cmd/ottla/internal/session": {"below"},
 	"cmd/ottla/internal/quota":   {"below"},
 	"cmd/ottla/internal/broker":  {"below"},
-	"cmd/ottla/internal/offline": {"below"},
-	"cmd/ottla/internal/check":   {"below"},
+	"cmd/ottla/internal/batches": {"below"},
+	"cmd/ottla/internal/offline": {"cmd/ottla/internal/batches"},
+	"cmd/ottla/internal/check":   {"cmd/ottla/internal/batches"},
 	"cmd/ottla/internal/api": {
 		"below", "cmd/ottla/internal/session", "cmd/ottla/internal/quota", "cmd/ottla/internal/broker", "cmd/ottla/internal/offline",
 	},

@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"strings"
 
+	"ottla/cmd/ottla/internal/batches"
 	"ottla/protocol"
 	"ottla/protocol/record"
 	"ottla/storage/vfs"
@@ -59,7 +60,7 @@ func (d *dumper) batchPlaces() ([]place, error) {
 		name = strings.TrimSuffix(name, suffix)
 	}
 	tail := strings.TrimPrefix(d.name, name)
-	walk, err := openBatches(d.fsys, name[:strings.LastIndexByte(name, '.')]+".log"+tail)
+	walk, err := batches.Open(d.fsys, name[:strings.LastIndexByte(name, '.')]+".log"+tail)
 	if errors.Is(err, fs.ErrNotExist) {
 		d.line("# the .log is not beside it, so the entries are not compared with it")
 		return nil, nil
@@ -67,21 +68,21 @@ func (d *dumper) batchPlaces() ([]place, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer walk.close()
+	defer walk.Close()
 	places := []place{}
 	for {
-		header, position, _, err := walk.next()
-		var stop *misplaced
+		found, err := walk.Next()
+		var stop *batches.Misplaced
 		switch {
 		case errors.Is(err, io.EOF):
 			return places, nil
 		case errors.As(err, &stop):
-			d.line("# the .log is damaged from byte %d on, so later entries are not compared with it", walk.position)
+			d.line("# the .log is damaged from byte %d on, so later entries are not compared with it", walk.Position())
 			return places, nil
 		case err != nil:
 			return nil, err
 		}
-		places = append(places, placeOf(header, position))
+		places = append(places, placeOf(found.Header, found.Position))
 	}
 }
 

@@ -6,86 +6,15 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"os"
 	"strconv"
 	"strings"
 
+	"ottla/cmd/ottla/internal/batches"
 	"ottla/protocol"
 	"ottla/protocol/compress"
 	"ottla/protocol/record"
 	"ottla/protocol/schema"
-	"ottla/storage/vfs"
 )
-
-// batchWalk goes through the batches of a file, header by header.
-type batchWalk struct {
-	file     vfs.File
-	size     int64
-	position int64 // of the next batch
-	header   [record.HeaderSize]byte
-}
-
-func openBatches(fsys vfs.FS, name string) (*batchWalk, error) {
-	file, err := fsys.OpenFile(name, os.O_RDONLY)
-	if err != nil {
-		return nil, err
-	}
-	size, err := file.Size()
-	if err != nil {
-		return nil, errors.Join(err, file.Close())
-	}
-	return &batchWalk{file: file, size: size}, nil
-}
-
-func (w *batchWalk) close() { _ = w.file.Close() } // nothing was written
-
-// misplaced says that no batch stands at a position, so that the walk cannot go on.
-type misplaced struct{ reason string }
-
-func (m *misplaced) Error() string { return m.reason }
-
-// next gives the header and the place of the next batch; io.EOF at the end, *misplaced where none stands.
-func (w *batchWalk) next() (header record.Batch, position, size int64, err error) {
-	left := w.size - w.position
-	if left == 0 {
-		return nil, 0, 0, io.EOF
-	}
-	n := min(left, int64(len(w.header)))
-	if got, err := w.file.ReadAt(w.header[:n], w.position); int64(got) < n {
-		return nil, 0, 0, fmt.Errorf("cannot read at byte %d: %w", w.position, err)
-	}
-	claimed, ok := record.SizeOf(w.header[:n])
-	header = record.Batch(w.header[:])
-	switch {
-	case n < int64(len(w.header)):
-		return nil, 0, 0, &misplaced{fmt.Sprintf("%d bytes are left, less than the header of a batch", left)}
-	case !ok:
-		return nil, 0, 0, &misplaced{"no batch begins here: its length makes no sense"}
-	case header.Magic() != record.Magic2:
-		return nil, 0, 0, &misplaced{fmt.Sprintf("the batch has format %d, and only format %d can be read", header.Magic(), record.Magic2)}
-	case claimed < record.HeaderSize:
-		return nil, 0, 0, &misplaced{fmt.Sprintf("a batch claims %d bytes, less than its header", claimed)}
-	case int64(claimed) > left:
-		return nil, 0, 0, &misplaced{fmt.Sprintf("a batch claims %d bytes, and the file ends after %d", claimed, left)}
-	}
-	position, size = w.position, int64(claimed)
-	w.position += size
-	return header, position, size, nil
-}
-
-// zeros tells whether nothing but zero bytes is left.
-func (w *batchWalk) zeros() bool {
-	buffer := make([]byte, 16<<10)
-	for at := w.position; at < w.size; at += int64(len(buffer)) {
-		n, _ := w.file.ReadAt(buffer[:min(int64(len(buffer)), w.size-at)], at)
-		for _, b := range buffer[:n] {
-			if b != 0 {
-				return false
-			}
-		}
-	}
-	return true
-}
 
 func (d *dumper) dumpLog(first protocol.Offset) error {
 	d.line("# a segment of %s from offset %d", nameOr(d.topic(), "an unknown topic"), first)
@@ -103,38 +32,38 @@ func nameOr(name, otherwise string) string {
 
 // dumpBatches prints all batches of the file, whose offsets begin at first, and gives the offset after the last.
 func (d *dumper) dumpBatches(first protocol.Offset, deep bool, decode decoder, visit func(record.Batch)) (protocol.Offset, error) {
-	walk, err := openBatches(d.fsys, d.name)
+	walk, err := batches.Open(d.fsys, d.name)
 	if err != nil {
 		return 0, err
 	}
-	defer walk.close()
+	defer walk.Close()
 	next := first
 	for {
-		header, position, size, err := walk.next()
-		var stop *misplaced
+		found, err := walk.Next()
+		var stop *batches.Misplaced
 		switch {
 		case errors.Is(err, io.EOF):
 			return next, nil
-		case errors.As(err, &stop) && walk.zeros():
-			d.damage(walk.position, "from here to the end at %d there are only zeros", walk.size)
+		case errors.As(err, &stop) && walk.Zeros():
+			d.damage(walk.Position(), "from here to the end at %d there are only zeros", walk.Size())
 			return next, nil
 		case errors.As(err, &stop):
-			d.damage(walk.position, "%s; what follows, up to %d, cannot be read", stop.reason, walk.size)
+			d.damage(walk.Position(), "%s; what follows, up to %d, cannot be read", stop.Reason, walk.Size())
 			return next, nil
 		case err != nil:
 			return next, err
 		}
-		if base, last := header.BaseOffset(), header.LastOffset(); base < next || last < base {
-			d.damage(position, "the batch begins at offset %d, but %d is next", base, next)
+		if base, last := found.Header.BaseOffset(), found.Header.LastOffset(); base < next || last < base {
+			d.damage(found.Position, "the batch begins at offset %d, but %d is next", base, next)
 		} else if last-first > math.MaxInt32 {
-			d.damage(position, "the batch ends at offset %d, which is too far from %d for one file", last, first)
+			d.damage(found.Position, "the batch ends at offset %d, which is too far from %d for one file", last, first)
 		}
-		next = max(next, header.NextOffset())
-		batch := make([]byte, size) // no longer than what is left of the file
-		if n, err := walk.file.ReadAt(batch, position); int64(n) < size {
-			return next, fmt.Errorf("cannot read %d bytes at byte %d: %w", size, position, err)
+		next = max(next, found.Header.NextOffset())
+		batch, err := walk.Load(found)
+		if err != nil {
+			return next, err
 		}
-		d.dumpBatch(batch, position, deep, decode)
+		d.dumpBatch(batch, found.Position, deep, decode)
 		visit(batch)
 	}
 }
@@ -290,14 +219,14 @@ func (d *dumper) dumpSnapshot(stem string) error {
 		return errors.New("its name is that of no snapshot")
 	}
 	var first, last record.ControlType = -1, -1
-	batches := 0
+	seen := 0
 	end, err := d.dumpBatches(0, true, decodeMetadata, func(b record.Batch) {
 		from, to := controlTypes(b, d.pool)
-		if batches == 0 {
+		if seen == 0 {
 			first = from
 		}
 		last = to
-		batches++
+		seen++
 	})
 	if err != nil || d.damages > 0 {
 		return err
