@@ -39,6 +39,7 @@ var arrows = map[string][]string{
 	"storage/deadlines":  {},
 	"storage/traffic":    {"protocol"},
 	"storage/replica":    {"storage/log", "storage/partition", "storage/store", "storage/move", "storage/deadlines", "storage/traffic", "protocol/client"},
+	"storage/fetcher":    {"storage/replica"},
 
 	"controller/machine":  {"protocol"},
 	"controller/raft":     {"protocol"},
