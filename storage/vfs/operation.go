@@ -25,11 +25,13 @@ const (
 	OpStat
 	OpLock
 	OpClose
+	OpUsage  // seen by a Guard's Runner only
+	OpSyncFS // the same
 )
 
 var kindNames = [...]string{
 	"open", "create", "read", "write", "truncate", "sync", "syncdir", "rename", "remove", "mkdir", "readdir",
-	"stat", "lock", "close",
+	"stat", "lock", "close", "statfs", "syncfs",
 }
 
 func (k Kind) String() string {

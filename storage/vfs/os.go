@@ -6,6 +6,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"sync/atomic"
 	"syscall"
 )
 
@@ -84,7 +85,8 @@ func (osFS) Usage(name string) (totalBytes, usableBytes int64, err error) { retu
 // knows about EINTR and short counts.
 type osFile struct {
 	*os.File
-	raw syscall.RawConn
+	raw   syscall.RawConn
+	waits atomic.Bool // its file system cannot read without waiting
 }
 
 func (f *osFile) Size() (int64, error) {

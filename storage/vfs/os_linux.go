@@ -61,6 +61,22 @@ func pwritev(f *osFile, buffers [][]byte, offset int64) (n int, err error) {
 	return max(n, 0), err
 }
 
+// ReadNow reads what is in the page cache. Where that is not all, or the file ends before, it tells false.
+func (f *osFile) ReadNow(p []byte, offset int64) bool {
+	if f.waits.Load() {
+		return false
+	}
+	n := 0
+	err := control(f, func(fd int) (err error) {
+		n, err = unix.Preadv2(fd, [][]byte{p}, offset, unix.RWF_NOWAIT)
+		return err
+	})
+	if errors.Is(err, unix.EOPNOTSUPP) || errors.Is(err, unix.ENOSYS) {
+		f.waits.Store(true)
+	}
+	return err == nil && n == len(p)
+}
+
 // advance drops the first n bytes and every buffer that is then empty at the front.
 func advance(buffers [][]byte, n int) [][]byte {
 	for len(buffers) > 0 && n >= len(buffers[0]) {
