@@ -51,7 +51,10 @@ type walk struct {
 	fsys  vfs.FS
 	dir   string
 	trust log.Trust
-	visit func(record.Batch) error
+	// observer: what is not valid at the end can be had from the leader again, who
+	// alone knows what is committed. Whoever votes must not lose it so.
+	observer bool
+	visit    func(record.Batch) error
 
 	floor    protocol.Offset // the log was durable up to here
 	end      protocol.Offset // after the last valid batch
@@ -189,6 +192,9 @@ func (w *walk) judge(name string, scan *scanner, invalid error, last bool) error
 	switch {
 	case !last:
 		return damage(", and a later segment exists")
+	case w.observer:
+		w.torn = damaged
+		return nil
 	case w.trust == log.Clean:
 		return damage(", though the last stop was clean")
 	case remaining > maxBatchBytes:

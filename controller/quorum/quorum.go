@@ -25,7 +25,9 @@ type Options struct {
 	Dir     string // metadata.log.dir; the log lies in __cluster_metadata-0 below it
 	Local   raft.ReplicaKey
 	Trust   log.Trust
-	Machine machine.Machine
+	Machine machine.Machine // nil on a node that observes
+	// Observe makes this a node that follows the metadata and is no controller.
+	Observe *Observe
 
 	// StaticVoters are those of controller.quorum.voters; they count only where
 	// kraft.version is 0, else the log's own voter set does (KIP-853).
@@ -63,6 +65,7 @@ type Quorum struct {
 
 	queueMu  sync.Mutex
 	queue    []submission
+	arrivals []arrival // what came of requests to other nodes, for the next Tick
 	draining bool
 	ticking  bool // a Tick waits in the queue, or is being decided
 
@@ -76,6 +79,7 @@ type Quorum struct {
 	active       bool            // the machine is activated
 	fatal        error
 	snapshots    snapshotState
+	observed     observed
 
 	image atomic.Pointer[metadata.Image]
 	// Plain copies for readers outside (DescribeQuorum, metrics).
@@ -85,6 +89,7 @@ type Quorum struct {
 // Status is how the quorum stands, for those who describe it.
 type Status struct {
 	Leader        protocol.NodeID
+	LeaderAt      *raft.Address // on a node that observes, nil if it is not known
 	Epoch         protocol.LeaderEpoch
 	HighWatermark protocol.Offset
 	LogEnd        protocol.Offset
@@ -104,6 +109,9 @@ func Open(now time.Time, options Options) (*Quorum, error) {
 	if q.options.MaxQueuedRequest == 0 {
 		q.options.MaxQueuedRequest = 10_000
 	}
+	if q.observes() {
+		q.options.Machine = idle{}
+	}
 	state, known, err := readState(options.Env.FS, q.dir)
 	if err != nil {
 		return nil, err
@@ -118,8 +126,11 @@ func Open(now time.Time, options Options) (*Quorum, error) {
 
 // Start lets the core elect, replays what is committed and activates the
 // machine. With one voter all of that has happened when it returns.
+//
+// A node that observes has then sent its first request, and publishes nothing
+// before it is CaughtUp.
 func (q *Quorum) Start(now time.Time) error {
-	if !q.core.Voters().OnlyVoter(q.options.Local) {
+	if !q.observes() && !q.core.Voters().OnlyVoter(q.options.Local) {
 		return fmt.Errorf("node %d (directory %s) is not the only voter of the metadata quorum %v; "+
 			"a quorum of several controllers is not served yet", q.options.Local.ID, q.options.Local.Directory, voterIDs(q.core.Voters()))
 	}
@@ -148,7 +159,7 @@ func (q *Quorum) publishStatus() {
 		deadline = earlier(deadline, q.options.Machine.NextDeadline())
 	}
 	q.status.Store(&Status{
-		Leader: q.core.LeaderID(), Epoch: q.core.Epoch(), HighWatermark: q.core.HighWatermark(),
+		Leader: q.core.LeaderID(), LeaderAt: q.core.LeaderAddress(), Epoch: q.core.Epoch(), HighWatermark: q.core.HighWatermark(),
 		LogEnd: q.log.View().LogEndOffset, Voters: q.core.Voters(), KRaftVersion: q.kraftVersion,
 		deadline: deadline,
 	})
@@ -165,7 +176,7 @@ func (q *Quorum) Close(now time.Time) error {
 	q.submit(submission{now: now, alone: true, decide: func(machine.Turn) (machine.Result, error) {
 		defer close(closed)
 		q.resign()
-		err = q.fatal
+		err = errors.Join(q.fatal, q.dropPart())
 		if _, closing := q.log.Close(now, q.fatal == nil); err == nil {
 			err = closing
 		}

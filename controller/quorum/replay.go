@@ -35,6 +35,7 @@ func (q *Quorum) load(now time.Time, state raft.ElectionState, stateKnown bool) 
 		return err
 	}
 	q.loader, q.kraftVersion = metadata.NewLoader(), start.kraftVersion
+	q.observed.kraft = []kraftAt{{protocol.NoOffset, start.kraftVersion}}
 	if err := q.restoreMachine(start); err != nil {
 		return fmt.Errorf("%s: %w", start.name, err)
 	}
@@ -58,7 +59,7 @@ func (q *Quorum) load(now time.Time, state raft.ElectionState, stateKnown bool) 
 // walkLog checks the log on the disk, and replays what the snapshot lacks.
 func (q *Quorum) walkLog(snapshot snapshotID, state raft.ElectionState, stateKnown bool, found *replayed) (*walk, error) {
 	walked := &walk{
-		fsys: q.options.Env.FS, dir: q.dir, trust: q.options.Trust, visit: found.visit, maxEpoch: protocol.NoLeaderEpoch,
+		fsys: q.options.Env.FS, dir: q.dir, trust: q.options.Trust, visit: found.visit, maxEpoch: protocol.NoLeaderEpoch, observer: q.observes(),
 	}
 	if stateKnown { // an epoch is in quorum-state before its first record is written
 		walked.maxEpoch = state.Epoch
@@ -67,7 +68,7 @@ func (q *Quorum) walkLog(snapshot snapshotID, state raft.ElectionState, stateKno
 	if err != nil {
 		return nil, err
 	}
-	if len(producers) > 0 {
+	if len(producers) > 0 && !walked.observer {
 		walked.floor = producers[len(producers)-1]
 	}
 	if err := walked.run(snapshot.End); err != nil {
@@ -76,7 +77,7 @@ func (q *Quorum) walkLog(snapshot snapshotID, state raft.ElectionState, stateKno
 	switch {
 	case walked.end == protocol.NoOffset && walked.floor > snapshot.End:
 		return nil, &DamagedError{File: q.dir, Reason: fmt.Sprintf("there is no log, but it was durable up to offset %d", walked.floor)}
-	case walked.torn != nil && walked.end < snapshot.End:
+	case walked.torn != nil && walked.end < snapshot.End && !walked.observer:
 		return nil, walked.torn
 	case walked.torn != nil:
 		q.options.Logger.Warn("the end of the metadata log was never made durable and is cut", "file", walked.torn.File,
@@ -102,9 +103,12 @@ func (q *Quorum) start(now time.Time, start snapshot, state raft.ElectionState, 
 		q.core.VotersAppended(v.offset, v.voters)
 	}
 	q.snapshots.votersFromSnapshot = start.id.End == 0 && len(start.voters) > 0 && len(found.voters) == 0
-	q.snapshots.taken(now, start.id.End)
+	q.snapshots.taken(now, start.id)
 	q.snapshots.bytes = found.bytes
 	q.applied, q.delivered = view.LogEndOffset, view.LogEndOffset
+	if q.observes() {
+		q.beginObserving(now, start)
+	}
 }
 
 func (q *Quorum) restoreMachine(start snapshot) error {
@@ -141,6 +145,9 @@ func (r *replayed) visit(batch record.Batch) error {
 	} else if err := r.quorum.applyToMachine(batch); err != nil {
 		return err
 	}
+	if r.quorum.observes() {
+		return nil // nobody knows yet whether it is committed
+	}
 	return r.quorum.applyToLoader(batch)
 }
 
@@ -156,6 +163,7 @@ func (r *replayed) control(batch record.Batch) error {
 		case record.ControlKRaftVersion:
 			control, err := record.ParseKRaftVersion(one.Value)
 			r.quorum.kraftVersion = control.KRaftVersion
+			r.quorum.observed.kraft = append(r.quorum.observed.kraft, kraftAt{one.Offset, control.KRaftVersion})
 			return err
 		case record.ControlKRaftVoters:
 			control, err := record.ParseVoters(one.Value)
@@ -208,10 +216,7 @@ func (q *Quorum) deliver(now time.Time, end protocol.Offset) error {
 	if after == before {
 		return nil
 	}
-	q.image.Store(after)
-	if q.options.OnImage != nil {
-		q.options.OnImage(now, before, after)
-	}
+	q.publish(now, before, after)
 	return nil
 }
 

@@ -73,14 +73,15 @@ func (s *snapshot) each(yield func([]byte, error) bool) {
 // snapshotState is when the next snapshot is due.
 type snapshotState struct {
 	lastEnd            protocol.Offset
+	epoch              protocol.LeaderEpoch
 	lastTime           time.Time
 	notBefore          time.Time // after an attempt that failed
 	bytes              int64     // appended since
 	votersFromSnapshot bool      // the log itself does not hold the voter set yet
 }
 
-func (s *snapshotState) taken(now time.Time, end protocol.Offset) {
-	*s = snapshotState{lastEnd: end, lastTime: now, votersFromSnapshot: s.votersFromSnapshot}
+func (s *snapshotState) taken(now time.Time, id snapshotID) {
+	*s = snapshotState{lastEnd: id.End, epoch: id.Epoch, lastTime: now, votersFromSnapshot: s.votersFromSnapshot}
 }
 
 // snapshotRetry is how long an attempt that found no space is not repeated.
@@ -90,7 +91,7 @@ const snapshotRetry = 10 * time.Second
 // appended, or anything at all a while ago.
 func (q *Quorum) snapshotDeadline() time.Time {
 	s := &q.snapshots
-	if !q.active || q.loader.InTransaction() || q.core.HighWatermark() <= s.lastEnd {
+	if !q.active && !q.observed.current || q.loader.InTransaction() || q.core.HighWatermark() <= s.lastEnd {
 		return time.Time{}
 	}
 	var due time.Time
@@ -235,7 +236,7 @@ func (q *Quorum) maintain(now time.Time) error {
 			return fmt.Errorf("metadata snapshot: %w", err)
 		}
 	}
-	if !q.active {
+	if !q.active && !q.observed.current {
 		return nil
 	}
 	if err := q.log.Maintain(now).Err; err != nil && !q.noSpace(err) {
@@ -257,7 +258,7 @@ func (q *Quorum) takeSnapshot(now time.Time) error {
 	if err := vfs.WriteFileAtomic(q.options.Env.FS, path.Join(q.dir, id.file()), content.Bytes()); err != nil {
 		return err
 	}
-	q.snapshots.taken(now, id.End)
+	q.snapshots.taken(now, id)
 	q.options.Logger.Info("metadata snapshot written", "file", id.file(), "bytes", content.Len())
 	return nil
 }

@@ -255,7 +255,12 @@ func (q *Quorum) tick(now time.Time) {
 	if q.fatal != nil {
 		return
 	}
-	if effects := q.core.Tick(now); effects.Persist != nil {
+	if q.observes() {
+		if err := q.tickObserver(now); err != nil {
+			q.fail(now, err)
+			return
+		}
+	} else if effects := q.core.Tick(now); effects.Persist != nil {
 		if err := q.takeOffice(now, effects); err != nil {
 			q.fail(now, err)
 			return
@@ -267,7 +272,12 @@ func (q *Quorum) tick(now time.Time) {
 }
 
 // NextDeadline tells when Tick has something to do; zero for never.
-func (q *Quorum) NextDeadline() time.Time { return q.status.Load().deadline }
+func (q *Quorum) NextDeadline() time.Time {
+	if q.observes() && q.hasArrivals() {
+		return time.Unix(0, 0) // at once
+	}
+	return q.status.Load().deadline
+}
 
 func earlier(a, b time.Time) time.Time {
 	if a.IsZero() || !b.IsZero() && b.Before(a) {

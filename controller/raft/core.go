@@ -16,9 +16,10 @@ const (
 	Unattached Role = iota // knows no leader
 	Leader
 	Resigned // was leader and gave up: it does not lead this epoch again
+	Follower // knows the leader and fetches from it; as an observer if it does not vote
 )
 
-func (r Role) String() string { return [...]string{"unattached", "leader", "resigned"}[r] }
+func (r Role) String() string { return [...]string{"unattached", "leader", "resigned", "follower"}[r] }
 
 // ElectionState is what must survive a restart (the file quorum-state).
 type ElectionState struct {
@@ -40,9 +41,29 @@ type Effects struct {
 	// Elected: this replica leads Persist.Epoch. The shell appends the leader
 	// change as one batch at the log end, then calls Appended.
 	Elected *LeaderChange
+	// Refused, if set, is why this replica must stop: what the leader says
+	// contradicts what is committed.
+	Refused error
+	// Truncate, if set, is where the log is to be cut; the shell then calls
+	// Truncated with the end that it has.
+	Truncate *protocol.Offset
+	// Append: the records of the answer are to be appended and made durable; the
+	// shell then calls Replicated.
+	Append bool
+	// Download, if set, begins: an empty file, to which chunks are appended.
+	Download *SnapshotID
+	// Chunk: the bytes of the answer are the next of the download.
+	Chunk bool
+	// Install, if set, is the download that is complete: it is to be put in place
+	// and the log begun anew where it ends; the shell then calls Installed.
+	Install *SnapshotID
+	// Fetch, if set, is to be sent; what comes of it goes to Answered or Failed.
+	Fetch *Fetch
 	// HighWatermark, if not negative, is where committed records now end.
 	HighWatermark protocol.Offset
 }
+
+func nothing() Effects { return Effects{HighWatermark: protocol.NoOffset} }
 
 // LeaderChange is what the first batch of an epoch says.
 type LeaderChange struct {
@@ -62,13 +83,16 @@ type Core struct {
 	highWatermark protocol.Offset // NoOffset: not known yet in this epoch
 	epochStart    protocol.Offset // first offset of the epoch that this replica leads
 	durable       map[protocol.NodeID]protocol.Offset
+
+	logEpoch protocol.LeaderEpoch // of the last batch
+	fetching *fetching            // nil: this replica does not follow
 }
 
 // New makes the core of the replica local out of what the disk holds. voters is
 // the set that the log starts from: the configuration's, or the snapshot's.
 func New(local ReplicaKey, voters VoterSet, state ElectionState, log Log) *Core {
 	core := &Core{
-		local: local, state: state, logEnd: log.End,
+		local: local, state: state, logEnd: log.End, logEpoch: log.Epoch,
 		highWatermark: protocol.NoOffset,
 		durable:       map[protocol.NodeID]protocol.Offset{local.ID: log.End},
 	}
@@ -81,15 +105,24 @@ func New(local ReplicaKey, voters VoterSet, state ElectionState, log Log) *Core 
 
 // Tick does what time demands. A voter that is alone elects itself at once: no
 // other could be heard, so there is nothing to wait for.
-func (c *Core) Tick(time.Time) Effects {
-	if c.role != Unattached || !c.Voters().OnlyVoter(c.local) {
-		return Effects{HighWatermark: protocol.NoOffset}
+// Who follows fetches.
+func (c *Core) Tick(now time.Time) Effects {
+	switch {
+	case c.fetching != nil:
+		return c.fetch(now)
+	case c.role != Unattached || !c.Voters().OnlyVoter(c.local):
+		return nothing()
 	}
 	return c.lead()
 }
 
 // NextDeadline tells when Tick has work; zero for never.
-func (c *Core) NextDeadline() time.Time { return time.Time{} }
+func (c *Core) NextDeadline() time.Time {
+	if c.fetching == nil {
+		return time.Time{}
+	}
+	return c.fetching.nextDeadline()
+}
 
 func (c *Core) lead() Effects {
 	// Never an epoch that this replica may have led before: with records of
@@ -129,10 +162,9 @@ func (c *Core) Acknowledged(voter ReplicaKey, end protocol.Offset) Effects {
 // advance moves the high watermark to what a majority holds. Records of earlier
 // epochs commit only together with the first one of the leader's own epoch.
 func (c *Core) advance() Effects {
-	none := Effects{HighWatermark: protocol.NoOffset}
 	voters := c.Voters()
 	if c.role != Leader || len(voters) == 0 {
-		return none
+		return nothing()
 	}
 	ends := make([]protocol.Offset, len(voters))
 	for i, voter := range voters {
@@ -141,7 +173,7 @@ func (c *Core) advance() Effects {
 	slices.Sort(ends)
 	majority := ends[(len(ends)-1)/2]
 	if majority <= c.epochStart || majority <= c.highWatermark {
-		return none
+		return nothing()
 	}
 	c.highWatermark = majority
 	return Effects{HighWatermark: majority}
@@ -150,10 +182,14 @@ func (c *Core) advance() Effects {
 // VotersAppended says that the record at offset brought a voter set.
 func (c *Core) VotersAppended(offset protocol.Offset, voters VoterSet) { c.history.add(offset, voters) }
 
-// Truncated says that the log was cut back to end.
-func (c *Core) Truncated(end protocol.Offset) {
+// Truncated says that the log was cut back to end, before which the last batch
+// has epoch.
+func (c *Core) Truncated(end protocol.Offset, epoch protocol.LeaderEpoch) {
 	if c.highWatermark > end {
 		panic(fmt.Sprintf("raft: log cut to %d below the high watermark %d", end, c.highWatermark))
+	}
+	if end < c.logEnd {
+		c.logEpoch = epoch
 	}
 	c.logEnd = min(c.logEnd, end)
 	c.durable[c.local.ID] = min(c.durable[c.local.ID], end)

@@ -92,11 +92,11 @@ func TestHighWatermarkNeedsAMajority(t *testing.T) {
 func TestTruncationUndoesVoters(t *testing.T) {
 	core := New(local, NewVoterSet(voter(1)), ElectionState{}, Log{End: 10})
 	core.VotersAppended(7, NewVoterSet(voter(1), voter(2)))
-	core.Truncated(7)
+	core.Truncated(7, 0)
 	if !core.Voters().OnlyVoter(local) {
 		t.Fatalf("voters %v after truncation", core.Voters())
 	}
-	core.Truncated(0)
+	core.Truncated(0, 0)
 	if !core.Voters().OnlyVoter(local) {
 		t.Fatal("truncation removed the voters that the log starts from")
 	}
