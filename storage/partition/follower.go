@@ -32,6 +32,33 @@ func (p *Partition) Replicated(epoch protocol.LeaderEpoch, ends Ends, leaderHigh
 	return Effects{HighWatermark: p.setHighWatermark(min(leaderHighWatermark, ends.End))}, true
 }
 
+// EpochEnd is a leader epoch and the offset where it ends in a log; (-1, -1) if that is not known.
+type EpochEnd struct {
+	Epoch protocol.LeaderEpoch
+	End   protocol.Offset
+}
+
+// TruncationPoint decides where a follower's log is to end after the leader has said that it diverges: leader is the
+// largest epoch of the leader's log that is not above the follower's last, and own finds the same in the follower's
+// log. What is cut may still diverge, in an epoch that only the follower has; the next fetch, which tells an
+// earlier epoch, finds out (AbstractFetcherThread.getOffsetTruncationState; KIP-279).
+func (p *Partition) TruncationPoint(leader EpochEnd, own func(protocol.LeaderEpoch) EpochEnd) protocol.Offset {
+	if leader.End == protocol.NoOffset {
+		return min(p.highWatermark, p.ends.End) // nothing can be compared
+	}
+	if leader.Epoch == protocol.NoLeaderEpoch {
+		return min(leader.End, p.ends.End)
+	}
+	common := own(leader.Epoch)
+	switch {
+	case common.End == protocol.NoOffset:
+		return min(leader.End, p.ends.End)
+	case common.Epoch != leader.Epoch:
+		return min(common.End, p.ends.End)
+	}
+	return min(common.End, leader.End, p.ends.End)
+}
+
 // Truncated says that a follower's log was cut, or begun anew at ends.Start. The
 // high watermark falls with the end: the records above it were not committed in
 // the eyes of the leader, only believed to be by this replica after an unclean

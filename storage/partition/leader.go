@@ -25,7 +25,11 @@ func (p *Partition) Lead(now time.Time, state State, ends Ends, brokers Brokers)
 		epochStart = ends.End
 	}
 	p.ends = ends
-	p.pending = nil
+	if newEpoch || state.PartitionEpoch > p.view.PartitionEpoch {
+		// The controller has decided something else than what was asked for, or just that. What is known already, as from
+		// the answer to an earlier wish, decides nothing about the present one, whose members count until it is answered.
+		p.pending = nil
+	}
 	p.takeFollowers(now, state, newLeader, newEpoch)
 	p.publish(View{State: state, Role: Leader, EpochStart: epochStart})
 	return Effects{Role: newEpoch, ISR: true, HighWatermark: p.advance(now, brokers), LowWatermark: true}, true
@@ -117,6 +121,7 @@ func (p *Partition) Progress(epoch protocol.LeaderEpoch, required protocol.Offse
 // FollowerFetch is what a follower's fetch tells about it.
 type FollowerFetch struct {
 	Replica     protocol.NodeID
+	LeaderEpoch protocol.LeaderEpoch // ours when the follower's log was compared with ours
 	BrokerEpoch protocol.BrokerEpoch // -1: the follower is too old to say (Fetch before v15)
 	Offset      protocol.Offset      // it has everything below
 	LogStart    protocol.Offset
@@ -128,7 +133,7 @@ type FollowerFetch struct {
 // broker that has registered anew since (Partition.updateFollowerFetchState).
 func (p *Partition) FollowerFetched(now time.Time, fetch FollowerFetch, brokers Brokers) (Effects, error) {
 	f := p.follower(fetch.Replica)
-	if p.view.Role != Leader || f == nil {
+	if p.view.Role != Leader || f == nil || fetch.LeaderEpoch != p.view.LeaderEpoch {
 		return Effects{}, protocol.Errorf(protocol.NotLeaderOrFollower, "node %d does not follow this replica", fetch.Replica)
 	}
 	if brokers != nil && fetch.BrokerEpoch != -1 {

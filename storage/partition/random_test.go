@@ -75,7 +75,7 @@ func (w *world) step() {
 			return
 		}
 		offset := max(w.fetched[node], protocol.Offset(w.random.IntN(int(w.ends.End)+1)))
-		effects, err := w.p.FollowerFetched(w.now, FollowerFetch{Replica: node, BrokerEpoch: -1, Offset: offset, LeaderEnd: w.ends.End}, nil)
+		effects, err := w.p.FollowerFetched(w.now, FollowerFetch{Replica: node, LeaderEpoch: w.p.LeaderEpoch(), BrokerEpoch: -1, Offset: offset, LeaderEnd: w.ends.End}, nil)
 		if err == nil {
 			w.fetched[node] = offset
 		}

@@ -88,7 +88,8 @@ func (s *story) run(d *datadriven.TestData) string {
 	case "fetch":
 		effects, err := s.p.FollowerFetched(s.now, FollowerFetch{
 			Replica: protocol.NodeID(args.number("from", 2)), BrokerEpoch: protocol.BrokerEpoch(args.number("broker-epoch", 100)),
-			Offset: protocol.Offset(args.number("offset", 0)), LogStart: protocol.Offset(args.number("start", 0)), LeaderEnd: s.ends.End,
+			LeaderEpoch: protocol.LeaderEpoch(args.number("leader-epoch", int64(s.p.LeaderEpoch()))),
+			Offset:      protocol.Offset(args.number("offset", 0)), LogStart: protocol.Offset(args.number("start", 0)), LeaderEnd: s.ends.End,
 		}, s.lookup)
 		if err != nil {
 			return err.Error() + "\n"
@@ -121,6 +122,8 @@ func (s *story) run(d *datadriven.TestData) string {
 		s.ends.End = protocol.Offset(args.number("end", 0))
 		s.ends.Start = protocol.Offset(args.number("start", int64(s.ends.Start)))
 		return s.show(s.p.Truncated(s.ends), true)
+	case "diverging":
+		return s.diverging(args)
 	case "log-start":
 		s.ends.Start = protocol.Offset(args.number("offset", 0))
 		return s.show(s.p.LogStartMoved(s.ends.Start), true)
@@ -163,6 +166,23 @@ func (s *story) role(d *datadriven.TestData, args arguments) string {
 	state.Leader = protocol.NodeID(args.number("leader", -1))
 	effects, ok := s.p.Follow(s.now, state, s.ends)
 	return s.show(effects, ok)
+}
+
+// diverging asks where a follower's log is to be cut. own=(1:4,3:9) says which epochs the follower has, and their ends.
+func (s *story) diverging(args arguments) string {
+	own := func(asked protocol.LeaderEpoch) EpochEnd {
+		found := EpochEnd{protocol.NoLeaderEpoch, protocol.NoOffset}
+		text, _ := args.text("own")
+		for _, pair := range strings.Split(text, ",") {
+			var e EpochEnd
+			if _, err := fmt.Sscanf(pair, "%d:%d", &e.Epoch, &e.End); err == nil && e.Epoch <= asked {
+				found = e
+			}
+		}
+		return found
+	}
+	leader := EpochEnd{protocol.LeaderEpoch(args.number("epoch", -1)), protocol.Offset(args.number("end", -1))}
+	return fmt.Sprintf("%d\n", s.p.TruncationPoint(leader, own))
 }
 
 func (s *story) append(args arguments) string {

@@ -98,7 +98,8 @@ func (p *poll) noteFollower(now time.Time) {
 // followerFetched takes note of a follower's position, unless its fetch is to be
 // refused anyhow or its log has another history than ours.
 func (r *Replica) followerFetched(now time.Time, req *FetchRequest, part *FetchPartition) error {
-	if r.admitFetch(req, part, r.view.Load()) != nil {
+	role := r.view.Load()
+	if r.admitFetch(req, part, role) != nil {
 		return nil // the read will say so
 	}
 	view := r.log().View()
@@ -111,7 +112,7 @@ func (r *Replica) followerFetched(now time.Time, req *FetchRequest, part *FetchP
 		}
 	}
 	fetch := partition.FollowerFetch{
-		Replica: req.Replica, BrokerEpoch: req.ReplicaEpoch, Offset: part.Offset,
+		Replica: req.Replica, LeaderEpoch: role.LeaderEpoch, BrokerEpoch: req.ReplicaEpoch, Offset: part.Offset,
 		LogStart: part.FollowerLogStart, LeaderEnd: view.LogEndOffset,
 	}
 	r.stateMu.Lock()

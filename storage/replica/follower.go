@@ -1,10 +1,15 @@
 package replica
 
 import (
+	"errors"
+	"fmt"
 	"time"
 
 	"ottla/protocol"
+	"ottla/protocol/record"
 	"ottla/protocol/wire"
+	"ottla/storage/log"
+	"ottla/storage/partition"
 )
 
 // FollowerPosition is how far a follower's log goes: what its next fetch tells the leader.
@@ -31,23 +36,259 @@ type LeaderData struct {
 // NOT_LEADER_OR_FOLLOWER and FENCED_LEADER_EPOCH if the replica does not follow in that epoch (any more),
 // KAFKA_STORAGE_ERROR if its disk failed, UNKNOWN_TOPIC_OR_PARTITION; or a wrapped ENOSPC or EDQUOT, which passes.
 func (m *Manager) BeginFollowing(now time.Time, tp protocol.TopicPartition, epoch protocol.LeaderEpoch) (FollowerPosition, error) {
-	panic("not yet")
+	return m.following(now, tp, epoch, func(r *Replica) (protocol.Offset, error) {
+		if view := r.log().View(); view.LatestEpoch == protocol.NoLeaderEpoch && view.LogEndOffset > r.core.HighWatermark() {
+			return protocol.NoOffset, r.truncate(r.core.HighWatermark())
+		}
+		return protocol.NoOffset, r.flushBeforeAck(now)
+	})
 }
 
 // AppendFromLeader appends what the leader has sent, as it is, and takes over its high watermark and log start.
 // CORRUPT_MESSAGE: a batch is damaged or does not continue the log; what came before it is appended.
 func (m *Manager) AppendFromLeader(now time.Time, data LeaderData) (FollowerPosition, error) {
-	panic("not yet")
+	return m.following(now, data.Partition, data.LeaderEpoch, func(r *Replica) (protocol.Offset, error) {
+		if end := r.log().View().LogEndOffset; end != data.Offset {
+			return protocol.NoOffset, protocol.Errorf(protocol.InvalidRequest, "offset %d of %s was fetched, but its log ends at %d", data.Offset, r.tp, end)
+		}
+		broken := r.appendCopied(now, &data)
+		if !isOfLeader(broken) {
+			return protocol.NoOffset, broken
+		}
+		if err := r.flushBeforeAck(now); err != nil {
+			return protocol.NoOffset, err
+		}
+		if err := r.followLogStart(now, &data); err != nil {
+			return protocol.NoOffset, err
+		}
+		return data.HighWatermark, broken
+	})
 }
 
 // TruncateToLeader cuts a follower's log where it may differ from the leader's: diverging is what the leader answered
 // to a fetch (KIP-595), the largest epoch not above the follower's last, and its end at the leader.
 func (m *Manager) TruncateToLeader(now time.Time, tp protocol.TopicPartition, epoch protocol.LeaderEpoch, diverging wire.EpochEndOffset) (FollowerPosition, error) {
-	panic("not yet")
+	return m.following(now, tp, epoch, func(r *Replica) (protocol.Offset, error) {
+		r.stateMu.Lock()
+		offset := r.core.TruncationPoint(partition.EpochEnd{Epoch: diverging.Epoch, End: diverging.EndOffset}, func(asked protocol.LeaderEpoch) partition.EpochEnd {
+			known, end := r.log().EpochEnd(asked)
+			return partition.EpochEnd{Epoch: known, End: end}
+		})
+		r.stateMu.Unlock()
+		return protocol.NoOffset, r.truncate(offset)
+	})
 }
 
 // FitToLeader follows OFFSET_OUT_OF_RANGE: a log that ends beyond the leader's is cut to the leader's end, one that ends
 // before the leader's start begins anew there (AbstractFetcherThread.fetchOffsetAndTruncate).
 func (m *Manager) FitToLeader(now time.Time, tp protocol.TopicPartition, epoch protocol.LeaderEpoch, leaderStart, leaderEnd protocol.Offset) (FollowerPosition, error) {
-	panic("not yet")
+	return m.following(now, tp, epoch, func(r *Replica) (protocol.Offset, error) {
+		switch end := r.log().View().LogEndOffset; {
+		case leaderEnd < end:
+			return protocol.NoOffset, r.truncate(leaderEnd)
+		case leaderStart > end:
+			return protocol.NoOffset, r.restart(leaderStart)
+		}
+		return protocol.NoOffset, nil
+	})
+}
+
+// following lets change work on the log of a replica that follows in an epoch, and gives the position afterwards. change
+// gives the leader's high watermark, if it knows it. An error of change that is not a client's, nor want of space, takes the directory offline.
+func (m *Manager) following(now time.Time, tp protocol.TopicPartition, epoch protocol.LeaderEpoch, change func(r *Replica) (protocol.Offset, error)) (FollowerPosition, error) {
+	r, err := m.find(tp, protocol.ZeroUUID)
+	if err != nil {
+		return FollowerPosition{}, err
+	}
+	r.appendMu.Lock()
+	err = r.checkFollowing(epoch)
+	admitted := err == nil
+	var s settlement
+	if admitted {
+		s, err = r.follow(epoch, change)
+	}
+	view := r.log().View()
+	position := FollowerPosition{
+		TopicID: r.log().TopicID(), Offset: view.LogEndOffset, LastEpoch: view.LatestEpoch, LogStart: view.LogStartOffset,
+		HighWatermark: protocol.Offset(r.highWatermark.Load()),
+	}
+	r.appendMu.Unlock()
+	r.settle(s)
+	r.pump(now) // who came meanwhile is told that this is not the leader
+	if admitted && err != nil && !isOfLeader(err) {
+		if noSpace(err) {
+			m.warnFull(now, tp, err)
+			return position, fmt.Errorf("the log of %s cannot follow its leader: %w", tp, err)
+		}
+		m.failDirectory(r, err)
+		err = protocol.Errorf(protocol.KafkaStorageError, "the log of %s cannot follow its leader: %v", tp, err)
+	}
+	return position, err
+}
+
+// isOfLeader tells the faults that lie with what the leader sent, not with the disk here.
+func isOfLeader(err error) bool {
+	var known *protocol.Error
+	return err == nil || errors.As(err, &known)
+}
+
+// checkFollowing refuses what a fetcher of another epoch brings. appendMu is held, so the role stays.
+func (r *Replica) checkFollowing(epoch protocol.LeaderEpoch) error {
+	view := r.view.Load()
+	if err := r.failure(); err != nil {
+		return err
+	}
+	switch {
+	case view.Role == partition.Offline:
+		return protocol.Errorf(protocol.KafkaStorageError, "the log directory of %s is offline", r.tp)
+	case view.Role != partition.Follower:
+		return protocol.Errorf(protocol.NotLeaderOrFollower, "%s does not follow here", r.tp)
+	}
+	return view.CheckEpoch(epoch)
+}
+
+// follow makes a change and tells the core, which moves the high watermark with a log that was cut. appendMu is held.
+func (r *Replica) follow(epoch protocol.LeaderEpoch, change func(r *Replica) (protocol.Offset, error)) (settlement, error) {
+	before := r.log().View()
+	highWatermark, err := change(r)
+	after := r.log().View()
+	r.stateMu.Lock()
+	defer r.stateMu.Unlock()
+	effects, _ := r.core.Replicated(epoch, r.ends(), highWatermark)
+	return r.publish(effects, after.LogEndOffset != before.LogEndOffset || after.LogStartOffset != before.LogStartOffset), err
+}
+
+// appendCopied appends the batches of a fetch, in one write. appendMu is held.
+func (r *Replica) appendCopied(now time.Time, data *LeaderData) error {
+	entries, broken := splitCopied(r.entries[:0], data.Records)
+	defer func() { clear(entries); r.entries = entries[:0] }()
+	if len(entries) == 0 {
+		return broken
+	}
+	if err := r.beginWithin(entries[0].Batch); err != nil {
+		return err
+	}
+	if err := r.log().Append(now, data.LeaderEpoch, entries); err != nil {
+		return err
+	}
+	for _, e := range entries {
+		if e.Err != nil {
+			return r.refuseCopied(data.Offset, entries, e)
+		}
+		r.traffic.ReplicatedIn.Add(int64(len(e.Batch)))
+	}
+	return broken
+}
+
+// refuseCopied cuts what was appended behind a batch that was refused: it would leave a hole. appendMu is held.
+func (r *Replica) refuseCopied(end protocol.Offset, entries []*log.Entry, refused *log.Entry) error {
+	for _, e := range entries {
+		if e == refused {
+			break
+		}
+		end = e.LastOffset + 1
+	}
+	if err := r.log().TruncateTo(end); err != nil {
+		return err
+	}
+	return protocol.Errorf(protocol.CorruptMessage, "what the leader of %s sent cannot be appended: %v", r.tp, refused.Err)
+}
+
+// beginWithin lets an empty log begin at the base of a batch that its start lies within: the leader's records were
+// deleted up to there (Partition.appendRecordsToFollowerOrFutureReplica). appendMu is held.
+func (r *Replica) beginWithin(first record.Batch) error {
+	view := r.log().View()
+	if view.LogStartOffset != view.LogEndOffset || first.BaseOffset() >= view.LogEndOffset || first.LastOffset() < view.LogEndOffset {
+		return nil
+	}
+	return r.restart(first.BaseOffset())
+}
+
+// splitCopied cuts bytes into batches; the last may be incomplete. The error says that what follows is no batch.
+func splitCopied(entries []*log.Entry, bytes []byte) ([]*log.Entry, error) {
+	for len(bytes) > 0 {
+		batch, rest, err := record.Next(bytes)
+		if errors.Is(err, record.ErrShort) {
+			break
+		}
+		if err != nil {
+			return entries, protocol.Errorf(protocol.CorruptMessage, "the leader sent what is no batch: %v", err)
+		}
+		entries = append(entries, &log.Entry{Batch: batch, Origin: log.OriginFollower})
+		bytes = rest
+	}
+	return entries, nil
+}
+
+// flushBeforeAck makes durable what the next fetch would acknowledge, where only durable records count. appendMu is held.
+func (r *Replica) flushBeforeAck(now time.Time) error {
+	view := r.log().View()
+	if limit := r.options.FlushMessages; limit <= 0 || int64(view.LogEndOffset-view.DurableEnd) < limit {
+		return nil
+	}
+	return r.log().Flush(now)
+}
+
+// followLogStart takes over the leader's log start. appendMu is held.
+func (r *Replica) followLogStart(now time.Time, data *LeaderData) error {
+	view := r.log().View()
+	committed := max(protocol.Offset(r.highWatermark.Load()), min(data.HighWatermark, view.LogEndOffset))
+	if start := min(data.LogStart, committed); start > view.LogStartOffset {
+		r.manager.options.Store.Touch(r.tp)
+		return r.log().AdvanceLogStart(now, start)
+	}
+	return nil
+}
+
+// truncate cuts the log. What is cut below the high watermark was committed once, in the eyes of a leader that an unclean
+// election has passed over; the checkpoint is lowered first, or a start would take what comes there next for committed.
+// appendMu is held.
+func (r *Replica) truncate(offset protocol.Offset) error {
+	if highWatermark := protocol.Offset(r.highWatermark.Load()); offset < highWatermark {
+		r.manager.options.Logger.Warn("a follower truncates its log below its high watermark, as after an unclean election",
+			"partition", r.tp.String(), "high watermark", int64(highWatermark), "offset", int64(offset))
+		r.truncated(partition.Ends{Start: min(r.ends().Start, offset), End: offset, Durable: min(r.ends().Durable, offset)})
+		if err := r.lowerCheckpoint(offset); err != nil {
+			return err
+		}
+	}
+	if err := r.log().TruncateTo(offset); err != nil {
+		return err
+	}
+	r.truncated(r.ends())
+	return nil
+}
+
+// restart drops the whole log, which begins anew at offset. appendMu is held.
+func (r *Replica) restart(offset protocol.Offset) error {
+	if err := r.log().TruncateFullyAndStartAt(offset); err != nil {
+		return err
+	}
+	r.truncated(r.ends())
+	return nil
+}
+
+// truncated tells the core of a shorter log; follow wakes those who wait. appendMu is held.
+func (r *Replica) truncated(ends partition.Ends) {
+	r.stateMu.Lock()
+	r.core.Truncated(ends)
+	r.highWatermark.Store(int64(r.core.HighWatermark()))
+	r.stateMu.Unlock()
+	r.tellHighWatermark()
+	r.manager.options.Store.Touch(r.tp)
+}
+
+// lowerCheckpoint sees to it that the high watermark in the file is not beyond offset.
+func (r *Replica) lowerCheckpoint(offset protocol.Offset) error {
+	m := r.manager
+	m.checkpointMu.Lock()
+	defer m.checkpointMu.Unlock()
+	if r.checkpointed <= offset {
+		return nil
+	}
+	if err := m.options.Store.CheckpointHighWatermarks(map[protocol.TopicPartition]protocol.Offset{r.tp: offset}); err != nil {
+		return fmt.Errorf("the high watermark of %s cannot be lowered: %w", r.tp, err)
+	}
+	r.checkpointed = offset
+	return nil
 }
