@@ -30,7 +30,11 @@ func Examine(now time.Time, settings *config.BrokerConfig, below vfs.FS, hostnam
 			return found
 		}
 	}
-	var fatal error
+	var fatal, err error
+	if found.Groups, err = offline.LookAtGroups(below, found.Directories); err != nil {
+		found.Refused = err
+		return found
+	}
 	n, err := New(now, Options{
 		Config: settings, FS: vfs.NewOverlay(below), Random: SecureRandom, Logger: slog.New(slog.DiscardHandler), Hostname: hostname,
 		Fatal: func(err error) { fatal = errors.Join(fatal, err) },
@@ -38,8 +42,8 @@ func Examine(now time.Time, settings *config.BrokerConfig, below vfs.FS, hostnam
 	if err == nil {
 		err = n.Start(now)
 	}
-	if err != nil {
-		found.Refused = err
+	found.Refused = err
+	if n == nil || n.Image() == nil {
 		return found
 	}
 	status := n.quorum.Status()
@@ -47,7 +51,9 @@ func Examine(now time.Time, settings *config.BrokerConfig, below vfs.FS, hostnam
 	for _, voter := range status.Voters {
 		found.Voters = append(found.Voters, voter.ID)
 	}
-	_ = n.Stop(now, false) // of the overlay nothing stays
-	found.Refused = fatal
+	if err == nil {
+		_ = n.Stop(now, false) // of the overlay nothing stays
+		found.Refused = fatal
+	}
 	return found
 }

@@ -60,7 +60,7 @@ func TestExamine(t *testing.T) {
 	}{
 		{"clean", clean, nil, true, []string{
 			"cluster ", "node 1", "52 partitions\n", "stopped cleanly", "metadata.version 4.4-IV2, kraft.version 0", "voters 1\n",
-			"registered brokers 1\n", "2 topics, 52 partitions", "1 compacted topic, which only grow: __consumer_offsets", "safe to start\n",
+			"registered brokers 1\n", "2 topics, 52 partitions", "safe to start\n",
 		}},
 		{"killed", killed, nil, true, []string{"not stopped cleanly; the machine has run since"}},
 		{"power cut", killed.Crash(), nil, true, []string{"everything beyond the recovery points is checked"}},

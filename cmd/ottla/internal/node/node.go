@@ -14,6 +14,7 @@ import (
 
 	"ottla/cmd/ottla/internal/api"
 	"ottla/cmd/ottla/internal/broker"
+	"ottla/cmd/ottla/internal/offline"
 	"ottla/controller/cluster"
 	"ottla/controller/config"
 	"ottla/controller/metadata"
@@ -151,6 +152,9 @@ func (n *Node) Start(now time.Time) error {
 		return errors.Join(err, n.quorum.Close(now), n.prepared.Close())
 	}
 	image := n.quorum.Image()
+	if err := offline.RefuseTiered(image); err != nil {
+		return errors.Join(err, n.quorum.Close(now), n.prepared.Close())
+	}
 	warnUnserved(image, n.options.Logger)
 	n.topicOptions = broker.NewTopicOptions(n.config, image)
 	effective := n.followSettings()

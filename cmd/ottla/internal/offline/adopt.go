@@ -20,7 +20,9 @@ type Examined struct {
 	Directories []Looked
 	Served      map[string]Levels // of each feature, by this build
 
-	// Refused is why a start on the directories fails; what follows is empty then.
+	Groups UnservedGroups
+
+	// Refused is why a start on the directories fails. What follows is empty then, as far as the start did not come.
 	Refused      error
 	Image        *metadata.Image
 	Report       store.Report

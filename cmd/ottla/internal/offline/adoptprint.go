@@ -166,16 +166,9 @@ func (e *Examined) kept() []string {
 	for range e.Image.DelegationTokens() {
 		tokens++
 	}
-	var compacted, tiered []string
-	for resource, values := range e.Image.Configs() {
-		switch {
-		case resource.Kind == metadata.ClientMetricsConfig:
+	for resource := range e.Image.Configs() {
+		if resource.Kind == metadata.ClientMetricsConfig {
 			subscriptions++
-		case resource.Kind == metadata.TopicConfig && strings.Contains(values["cleanup.policy"], "compact"):
-			compacted = append(compacted, resource.Name)
-		}
-		if resource.Kind == metadata.TopicConfig && values["remote.storage.enable"] == "true" {
-			tiered = append(tiered, resource.Name)
 		}
 	}
 	for _, held := range []struct {
@@ -192,16 +185,62 @@ func (e *Examined) kept() []string {
 			lines = append(lines, count(held.n, held.one, held.many))
 		}
 	}
-	if len(compacted) > 0 {
-		lines = append(lines, count(len(compacted), "compacted topic", "compacted topics")+", which only grow: "+someOf(compacted))
+	return append(lines, e.keptTopics()...)
+}
+
+// keptTopics names what lies in topics.
+func (e *Examined) keptTopics() []string {
+	var lines []string
+	for _, group := range []struct {
+		names     []string
+		one, many string
+	}{
+		{e.Groups.Share, "share group", "share groups"},
+		{e.Groups.Streams, "streams group", "streams groups"},
+	} {
+		if n := len(group.names); n > 0 {
+			lines = append(lines, count(n, group.one, group.many)+": "+someOf(group.names))
+		}
 	}
-	if len(tiered) > 0 {
-		lines = append(lines, count(len(tiered), "topic", "topics")+" with segments in remote storage, which cannot be read: "+someOf(tiered))
+	for _, topic := range []struct{ name, holds string }{
+		{protocol.ShareGroupStateTopic, "how far share groups are"},
+		{remoteLogMetadataTopic, "what lies in remote storage"},
+	} {
+		if e.Image.Topic(topic.name) != nil {
+			lines = append(lines, fmt.Sprintf("%s, which says %s", topic.name, topic.holds))
+		}
 	}
-	if e.Image.Topic("__share_group_state") != nil {
-		lines = append(lines, "share groups: their state is in __share_group_state")
+	if tiered := TieredTopics(e.Image); len(tiered) > 0 {
+		lines = append(lines, count(len(tiered), "topic", "topics")+" with segments in remote storage: "+someOf(tiered))
 	}
 	return lines
+}
+
+// remoteLogMetadataTopic is where Apache Kafka keeps by default what lies in remote storage (KIP-405).
+const remoteLogMetadataTopic = "__remote_log_metadata"
+
+// TieredTopics names the topics whose segments are moved to remote storage, sorted (remote.storage.enable).
+func TieredTopics(image *metadata.Image) []string {
+	var tiered []string
+	for resource, values := range image.Configs() {
+		if resource.Kind == metadata.TopicConfig && strings.EqualFold(strings.TrimSpace(values["remote.storage.enable"]), "true") {
+			tiered = append(tiered, resource.Name)
+		}
+	}
+	slices.Sort(tiered)
+	return tiered
+}
+
+// RefuseTiered is why a node does not start on a directory with such topics, or nil. Apache Kafka says of a topic's remote segments
+// which are its own by the leader epochs in the log directory; who does not know of them cuts those epochs off with the
+// local segments, and it deletes what lies in remote storage.
+func RefuseTiered(image *metadata.Image) error {
+	tiered := TieredTopics(image)
+	if len(tiered) == 0 {
+		return nil
+	}
+	return fmt.Errorf("%s segments in remote storage (remote.storage.enable), which is not served, and Apache Kafka would delete them afterwards: %s",
+		count(len(tiered), "topic has", "topics have"), someOf(tiered))
 }
 
 func count(n int, one, many string) string {
