@@ -23,6 +23,7 @@ var arrows = map[string][]string{
 
 	"storage/props":      {"protocol"},
 	"storage/vfs":        {"protocol"},
+	"storage/guard":      {"storage/vfs"},
 	"storage/segment":    {"storage/vfs", "protocol/record", "protocol/wire"},
 	"storage/producer":   {"protocol/record"},
 	"storage/checkpoint": {"storage/vfs", "protocol"},
@@ -39,7 +40,7 @@ var arrows = map[string][]string{
 	"storage/deadlines":  {},
 	"storage/traffic":    {"protocol"},
 	"storage/replica":    {"storage/log", "storage/partition", "storage/store", "storage/move", "storage/deadlines", "storage/traffic", "protocol/client"},
-	"storage/fetcher":    {"storage/replica"},
+	"storage/fetcher":    {"storage/replica", "storage/move"},
 
 	"controller/machine":  {"protocol"},
 	"controller/raft":     {"protocol"},
