@@ -30,6 +30,10 @@ var ownRows = []Row{
 		Doc: "How many of these bytes not even groups and transactions may use, so that what is left is for the metadata log and the checkpoints; at most ottla.disk.free.bytes. -1: a quarter of that, at most 64 MiB. 0: they write until it is full.",
 	},
 	{
+		Name: "ottla.disk.timeout.ms", Type: Int, Default: "30000", Allowed: between(0, 3600000), Support: Acted,
+		Doc: "How long one operation on a file of a log directory may take. One that has not come back by then, as on a device or a network file system that hangs, takes the directory offline, as an error would; where nothing can go on without the directory, because it is the only one or holds the metadata, the process ends. Less than 1000 counts as that. 0: for ever.",
+	},
+	{
 		Name: "ottla.open.files.max", Type: Int, Default: "1024", Allowed: atLeast(16), Support: Acted,
 		Doc: "How many files of logs are kept open at once.",
 	},

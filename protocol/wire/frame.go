@@ -15,6 +15,7 @@ import (
 type Frame struct {
 	Bytes      []byte
 	references atomic.Int32
+	abandoned  atomic.Bool
 	onRelease  func()
 }
 
@@ -77,6 +78,12 @@ func (f *Frame) Release() {
 	}
 	onRelease := f.onRelease
 	f.onRelease = nil
+	if f.abandoned.Load() {
+		if onRelease != nil {
+			onRelease()
+		}
+		return
+	}
 	f.Bytes = f.Bytes[:cap(f.Bytes)]
 	if poisonFrames {
 		for i := range f.Bytes {
@@ -89,6 +96,13 @@ func (f *Frame) Release() {
 	if onRelease != nil {
 		onRelease()
 	}
+}
+
+// Abandon is Release where a system call that was given up may still read the bytes: they are never used again, though
+// the memory counts as given back.
+func (f *Frame) Abandon() {
+	f.abandoned.Store(true)
+	f.Release()
 }
 
 // PoisonFrames makes every later last Release overwrite the frame, so that a

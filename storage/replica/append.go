@@ -20,7 +20,7 @@ import (
 func (m *Manager) Append(now time.Time, req AppendRequest, done func(AppendResult)) (accepted bool) {
 	a := &pendingAppend{
 		now: now, deadline: now.Add(req.Timeout), acks: req.RequiredAcks, epoch: req.LeaderEpoch,
-		release: req.Release, done: done,
+		release: req.Release, abandon: req.Abandon, done: done,
 	}
 	r, err := m.find(req.Partition, req.TopicID)
 	counters := m.trafficOf(r)
@@ -148,6 +148,7 @@ type pendingAppend struct {
 	epoch    *protocol.LeaderEpoch
 	err      error // refused before the write
 	release  func()
+	abandon  func()
 	done     func(AppendResult)
 
 	result  AppendResult
@@ -159,6 +160,14 @@ func (a *pendingAppend) releaseOnce() {
 		a.release()
 		a.release = nil
 	}
+}
+
+// abandonOnce is releaseOnce where a write that was given up may still read the bytes.
+func (a *pendingAppend) abandonOnce() {
+	if a.release != nil && a.abandon != nil {
+		a.abandon()
+	}
+	a.release = nil
 }
 
 // refuse answers a batch that did not get into the log.

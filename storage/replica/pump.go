@@ -8,6 +8,7 @@ import (
 
 	"ottla/protocol"
 	"ottla/storage/log"
+	"ottla/storage/vfs"
 )
 
 // Bounds of one turn at the log. A round is one write and, if asked, one fsync.
@@ -106,8 +107,13 @@ func (r *Replica) appendRound(now time.Time, round []*pendingAppend) (finish fun
 		failed, fatal = r.write(now, epoch, entries)
 	}
 	clear(r.entries)
+	stalled := errors.Is(failed, vfs.ErrStalled)
 	for _, a := range round {
-		a.releaseOnce()
+		if stalled {
+			a.abandonOnce()
+		} else {
+			a.releaseOnce()
+		}
 	}
 	if failed != nil {
 		return func() { r.failRound(round, failed, fatal) }

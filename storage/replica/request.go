@@ -33,6 +33,9 @@ type AppendRequest struct {
 	TransactionVersion int8          // of a marker's coordinator
 	Guard              log.Guard     // of BeginVerification, for the first batch of a transaction
 	Release            func()        // Records are not needed any more; called once; may be nil
+	// Abandon is called instead of Release where a write that was given up (vfs.ErrStalled) may still read Records: they
+	// must never be changed again. nil: neither is called.
+	Abandon func()
 }
 
 // AppendResult is what became of a batch.

@@ -7,8 +7,6 @@
 // a disk as a power cut might leave it, Kill one as the death of the process leaves it, and OnOperation
 // sees every operation, to record it or to make it fail. CrashStates goes through the classes of what a
 // power cut may leave, where Crash draws one. NewOverlay shows another file system and keeps every change in memory.
-// NewGuard shows another one too: who calls it comes back with ErrStalled from a disk that hangs. How long he waits, and
-// on which goroutine a system call hangs on, is the business of the Runner that he hands in.
 //
 // What it is not: it does not retry, cache, or repair. A failed Sync is reported once and must never be
 // retried over (DESIGN.md: an fsync error takes the log directory offline); Mem behaves like Linux there
@@ -22,9 +20,7 @@
 //     Crash; the content of the files behind them does so only after their own Sync.
 //   - A rename is atomic under Crash: afterwards the new name leads to the old file or to the new one.
 //   - Clones made by Crash and Kill share nothing that can change with the disk they were made from.
-//   - After ErrStalled, which is EIO too, no operation of a directory reaches the disk but those that were under way. They
-//     may still happen, each or not, in any order; the bytes of a WriteVectorAt must never change then.
 //   - Mem takes all randomness from the function it was given and asks for it in a fixed order.
 //
-// Start reading at vfs.go, then mem.go and crash.go; guard.go.
+// Start reading at vfs.go, then mem.go and crash.go.
 package vfs

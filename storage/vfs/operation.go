@@ -25,7 +25,7 @@ const (
 	OpStat
 	OpLock
 	OpClose
-	OpUsage  // seen by a Guard's Runner only
+	OpUsage  // seen by package guard only
 	OpSyncFS // the same
 )
 

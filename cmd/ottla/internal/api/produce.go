@@ -92,7 +92,7 @@ func (c *call) append(req *kmsg.ProduceRequest, slot *produceSlot, p *producing)
 		Timeout:      time.Duration(req.TimeoutMillis) * time.Millisecond,
 		AllowZstd:    c.version >= zstdFrom,
 		Guard:        slot.guard, TransactionVersion: version,
-		Release: frame.Release,
+		Release: frame.Release, Abandon: frame.Abandon,
 	}, func(result replica.AppendResult) {
 		slot.result = result
 		c.guard(p.finish)

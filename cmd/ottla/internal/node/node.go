@@ -24,6 +24,7 @@ import (
 	"ottla/protocol"
 	"ottla/protocol/compress"
 	"ottla/storage/clean"
+	"ottla/storage/guard"
 	"ottla/storage/log"
 	"ottla/storage/replica"
 	"ottla/storage/segment"
@@ -44,6 +45,8 @@ type Options struct {
 	// SideBySide runs tasks in any order, perhaps at once, and returns when all
 	// are done; nil: one after another.
 	SideBySide func(tasks []func())
+	// Runner gives who runs the operations on a log directory; alone: the node cannot do without it. nil: whoever calls.
+	Runner func(dir string, alone bool) guard.Runner
 	// Send sends a request to the active controller; see broker.Send.
 	Send broker.Send
 	// SendTo sends a request to a broker, this one included; see broker.SendTo. nil:
@@ -71,6 +74,7 @@ type Node struct {
 	prepared *store.Prepared
 	wakes    wakes
 	spaces   *spaces
+	guarded  *guard.FS // nil without Options.Runner
 
 	machine  *cluster.Controller
 	quorum   *quorum.Quorum
@@ -100,6 +104,7 @@ type Node struct {
 // named and left as it was.
 func New(now time.Time, options Options) (*Node, error) {
 	n := &Node{options: options, config: options.Config, pool: compress.NewPool()}
+	n.guard()
 	n.wakes = newWakes()
 	n.spaces = newSpaces(n)
 	if options.SideBySide == nil {
@@ -181,6 +186,7 @@ func (n *Node) Start(now time.Time) error {
 	n.assemble(now)
 	n.applier.First(now, image)
 	n.started.Store(true)
+	n.DirectoryStalled()
 	return nil
 }
 

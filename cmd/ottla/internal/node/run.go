@@ -42,7 +42,8 @@ const (
 // until it cannot go on.
 // level, if not nil, is what logger logs; administrators may change it.
 func Run(ctx context.Context, node *config.BrokerConfig, logger *slog.Logger, level *slog.LevelVar) error {
-	r := &runner{logger: logger, running: make(chan struct{}), left: make(chan struct{}), fatal: make(chan error, 1)}
+	r := &runner{logger: logger, running: make(chan struct{}), left: make(chan struct{}), fatal: make(chan error, 1), exit: os.Exit}
+	defer r.watches.close()
 	started := time.Now()
 	r.memory = grantedMemory(os.ReadFile)
 	limitHeap(r.memory)
@@ -70,7 +71,7 @@ func Run(ctx context.Context, node *config.BrokerConfig, logger *slog.Logger, le
 	r.node, err = New(started, Options{
 		Config: bound, FS: vfs.OS(), Random: SecureRandom, Logger: logger, Hostname: hostname,
 		Workers: r.work, SideBySide: sideBySide, Send: r.send, SendTo: r.sendTo, Fatal: r.fail, State: r.state,
-		Settings: r.settings, Level: level, MemoryBytes: r.memory,
+		Settings: r.settings, Level: level, MemoryBytes: r.memory, Runner: r.directoryRunner(bound),
 	})
 	if err != nil {
 		return withAdvice(err)
@@ -78,6 +79,8 @@ func Run(ctx context.Context, node *config.BrokerConfig, logger *slog.Logger, le
 	if err := r.node.Start(time.Now()); err != nil {
 		return withAdvice(err)
 	}
+	r.watched.Store(r.node)
+	r.node.DirectoryStalled() // since the start looked
 	if r.open(ctx, bound, sockets) {
 		logger.Info("Kafka Server started", "nodeId", int32(bound.NodeID), "listeners", sockets.String(), "startupMs", time.Since(started).Milliseconds())
 	}
@@ -95,6 +98,10 @@ type runner struct {
 	node   *Node
 	logger *slog.Logger
 	memory int64 // bytes that this process may use; 0: unknown
+
+	watches watches              // of log directories that may hang
+	watched atomic.Pointer[Node] // the node, once it has started
+	exit    func(status int)
 
 	brokers, controllers *server.Server
 	perIP                map[string]int                      // max.connections.per.ip.overrides
@@ -178,8 +185,13 @@ func (r *runner) stop(clean bool) error {
 	answered := make(chan error, 1)
 	go func() { answered <- r.brokers.Close(ctx) }()
 	failures = append(failures, r.node.Release(time.Now()))
-	if err := <-answered; err != nil {
-		r.logger.Warn("connections were cut", "error", err)
+	select {
+	case err := <-answered:
+		if err != nil {
+			r.logger.Warn("connections were cut", "error", err)
+		}
+	case <-time.After(2 * replyTimeout):
+		r.logger.Warn("connections are left that wait for a disk", "timeout", 2*replyTimeout)
 	}
 	r.stopPumps()
 	r.pumps.Wait()

@@ -1,8 +1,10 @@
-package vfs
+package guard
+
+import "ottla/storage/vfs"
 
 // guardedFile is an open file in a guarded directory.
 type guardedFile struct {
-	File
+	vfs.File
 	dir  *guarded
 	name string
 	now  readNow // nil: the file cannot
@@ -13,7 +15,7 @@ type readNow interface {
 	ReadNow(p []byte, offset int64) bool
 }
 
-func newGuardedFile(d *guarded, file File) *guardedFile {
+func newGuardedFile(d *guarded, file vfs.File) *guardedFile {
 	f := &guardedFile{File: file, dir: d, name: file.Name()}
 	if d.leaves {
 		f.now, _ = file.(readNow)
@@ -22,7 +24,7 @@ func newGuardedFile(d *guarded, file File) *guardedFile {
 }
 
 // call begins an operation on the file.
-func (f *guardedFile) call(kind Kind, act func(*Call)) *Call {
+func (f *guardedFile) call(kind vfs.Kind, act func(*Call)) *Call {
 	c := begin(kind, f.name, act)
 	c.file = f.File
 	return c
@@ -43,7 +45,7 @@ func (f *guardedFile) ReadAt(p []byte, offset int64) (int, error) {
 	if f.now != nil && f.dir.stalled.Load() == nil && f.now.ReadNow(p, offset) {
 		return len(p), nil
 	}
-	c := f.call(OpRead, readAt)
+	c := f.call(vfs.OpRead, readAt)
 	c.bytes, c.offset = p, offset
 	if f.dir.leaves {
 		c.bytes = c.memory(len(p))
@@ -61,7 +63,7 @@ func (f *guardedFile) ReadAt(p []byte, offset int64) (int, error) {
 
 // WriteAt implements File.
 func (f *guardedFile) WriteAt(p []byte, offset int64) (int, error) {
-	c := f.call(OpWrite, writeAt)
+	c := f.call(vfs.OpWrite, writeAt)
 	c.bytes, c.offset = p, offset
 	if f.dir.leaves {
 		c.bytes = c.memory(len(p))
@@ -73,41 +75,41 @@ func (f *guardedFile) WriteAt(p []byte, offset int64) (int, error) {
 
 // WriteVectorAt implements File. The buffers are not copied; after ErrStalled nobody may change them.
 func (f *guardedFile) WriteVectorAt(buffers [][]byte, offset int64) (int64, error) {
-	c := f.call(OpWrite, writeVector)
+	c := f.call(vfs.OpWrite, writeVector)
 	c.vector, c.offset = append(c.vector, buffers...), offset
 	return f.end(c)
 }
 
 // Sync implements File.
 func (f *guardedFile) Sync() error {
-	_, err := f.end(f.call(OpSync, syncAll))
+	_, err := f.end(f.call(vfs.OpSync, syncAll))
 	return err
 }
 
 // SyncData implements File.
 func (f *guardedFile) SyncData() error {
-	_, err := f.end(f.call(OpSync, syncContent))
+	_, err := f.end(f.call(vfs.OpSync, syncContent))
 	return err
 }
 
 // Truncate implements File.
 func (f *guardedFile) Truncate(sizeBytes int64) error {
-	c := f.call(OpTruncate, truncate)
+	c := f.call(vfs.OpTruncate, truncate)
 	c.offset = sizeBytes
 	_, err := f.end(c)
 	return err
 }
 
 // Size implements File.
-func (f *guardedFile) Size() (int64, error) { return f.end(f.call(OpStat, sizeOf)) }
+func (f *guardedFile) Size() (int64, error) { return f.end(f.call(vfs.OpStat, sizeOf)) }
 
 // Close implements File. Where the directory was given up nobody waits for it: it comes after what is left behind.
 func (f *guardedFile) Close() error {
-	if err := f.dir.refusal(OpClose, f.name); err != nil {
+	if err := f.dir.refusal(vfs.OpClose, f.name); err != nil {
 		f.dir.runner.Later(func() { _ = f.File.Close() }) // nobody is there to be told
 		return err
 	}
-	_, err := f.end(f.call(OpClose, closeFile))
+	_, err := f.end(f.call(vfs.OpClose, closeFile))
 	return err
 }
 

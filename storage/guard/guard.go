@@ -1,8 +1,7 @@
-package vfs
+package guard
 
 import (
 	"errors"
-	"fmt"
 	"io"
 	"io/fs"
 	"path"
@@ -10,31 +9,14 @@ import (
 	"sync"
 	"sync/atomic"
 	"syscall"
-	"time"
+
+	"ottla/storage/vfs"
 )
 
-// ErrStalled says that an operation has not come back for so long that its directory is given up. Whoever knows only
-// broken disks finds EIO in it.
-var ErrStalled = errors.New("the disk hangs")
-
-// Stalled names the operation for which a directory was given up.
-type Stalled struct {
-	Kind  Kind
-	Name  string
-	After time.Duration // how long it was waited for
-}
-
-func (s *Stalled) Error() string {
-	return fmt.Sprintf("%v: a %v of %s has not come back for %v", ErrStalled, s.Kind, s.Name, s.After)
-}
-
-// Unwrap makes it ErrStalled and EIO.
-func (s *Stalled) Unwrap() []error { return []error{ErrStalled, syscall.EIO} }
-
-// Runner runs the operations of one directory for a Guard. All methods may be called concurrently.
+// Runner runs the operations of one directory for an FS. All methods may be called concurrently.
 type Runner interface {
 	// Run calls call.Do and returns nil when that has come back. It may give it up instead: it returns an error that is
-	// ErrStalled, the call belongs to whoever still runs it, and all calls of the directory from then on are answered by
+	// vfs.ErrStalled, the call belongs to whoever still runs it, and all calls of the directory from then on are answered by
 	// such an error without being run. Whoever still runs it calls Do to its end, and Abandoned then.
 	Run(call *Call) error
 	// Leaves tells that Run may give a call up.
@@ -43,14 +25,14 @@ type Runner interface {
 	Later(task func())
 }
 
-// Guard is a file system in which operations on some directories, and on everything below them, go through a Runner, so
-// that a disk that hangs keeps nobody for ever: the caller comes back with ErrStalled, though the system call does not,
+// FS is a file system in which operations on some directories, and on everything below them, go through a Runner, so
+// that a disk that hangs keeps nobody for ever: the caller comes back with vfs.ErrStalled, though the system call does not,
 // and so does everybody after him at once. To the layers above that is a disk that fails.
 //
-// What the caller handed over may still be read by the call that was given up. A Guard copies what WriteAt is given and
-// what ReadAt is to fill; the bytes of WriteVectorAt are not copied, and after ErrStalled nobody may ever change them.
-type Guard struct {
-	fs   FS
+// What the caller handed over may still be read by the call that was given up. An FS copies what WriteAt is given and
+// what ReadAt is to fill; the bytes of WriteVectorAt are not copied, and after vfs.ErrStalled nobody may ever change them.
+type FS struct {
+	fs   vfs.FS
 	dirs []*guarded
 }
 
@@ -59,12 +41,12 @@ type guarded struct {
 	path    string
 	runner  Runner
 	leaves  bool
-	stalled atomic.Pointer[Stalled]
+	stalled atomic.Pointer[vfs.Stalled]
 }
 
-// NewGuard guards directories. A file belongs to the innermost of them.
-func NewGuard(below FS, runners map[string]Runner) *Guard {
-	g := &Guard{fs: below}
+// New guards directories. A file belongs to the innermost of them.
+func New(below vfs.FS, runners map[string]Runner) *FS {
+	g := &FS{fs: below}
 	for dir, runner := range runners {
 		g.dirs = append(g.dirs, &guarded{path: path.Clean(dir), runner: runner, leaves: runner.Leaves()})
 	}
@@ -72,7 +54,7 @@ func NewGuard(below FS, runners map[string]Runner) *Guard {
 }
 
 // Stalled tells why a directory was given up; nil: it was not.
-func (g *Guard) Stalled(dir string) error {
+func (g *FS) Stalled(dir string) error {
 	for _, d := range g.dirs {
 		if d.path == path.Clean(dir) {
 			return d.given()
@@ -91,7 +73,7 @@ func (d *guarded) given() error {
 
 // of finds whose a name is; nil: nobody's. The parent of a directory counts as a part of it: it is synced when the
 // directory is made.
-func (g *Guard) of(name string) *guarded {
+func (g *FS) of(name string) *guarded {
 	var found *guarded
 	for _, d := range g.dirs {
 		if inside := name == d.path || strings.HasPrefix(name, d.path+"/"); inside && (found == nil || len(d.path) > len(found.path)) {
@@ -108,13 +90,13 @@ func (g *Guard) of(name string) *guarded {
 
 // Call is one operation on its way through a Runner.
 type Call struct {
-	Kind Kind
+	Kind vfs.Kind
 	Name string
 	// Note is the Runner's own; it stays when the call is used again.
 	Note any
 
 	act, undo func(*Call) // undo takes back what came late
-	file      File
+	file      vfs.File
 	bytes     []byte
 	own       []byte // memory of the call
 	vector    [][]byte
@@ -157,7 +139,7 @@ func (c *Call) free() {
 	calls.Put(c)
 }
 
-func begin(kind Kind, name string, act func(*Call)) *Call {
+func begin(kind vfs.Kind, name string, act func(*Call)) *Call {
 	c := calls.Get().(*Call) //nolint:errcheck // nothing else is put there
 	c.Kind, c.Name, c.act = kind, name, act
 	return c
@@ -174,16 +156,16 @@ func (d *guarded) run(c *Call) error {
 	if err == nil {
 		return nil
 	}
-	var stalled *Stalled
+	var stalled *vfs.Stalled
 	if !errors.As(err, &stalled) {
-		stalled = &Stalled{Kind: kind, Name: name}
+		stalled = &vfs.Stalled{Kind: kind, Name: name}
 	}
 	d.stalled.CompareAndSwap(nil, stalled)
 	return d.refusal(kind, name)
 }
 
 // refusal is the answer of a directory that was given up.
-func (d *guarded) refusal(kind Kind, name string) error {
+func (d *guarded) refusal(kind vfs.Kind, name string) error {
 	if s := d.stalled.Load(); s != nil {
 		return &fs.PathError{Op: kind.String(), Path: name, Err: s}
 	}
@@ -191,7 +173,7 @@ func (d *guarded) refusal(kind Kind, name string) error {
 }
 
 // onPath runs an operation on a name. undo, if not nil, takes back what comes late.
-func onPath[T any](g *Guard, kind Kind, name string, do func() (T, error), undo func(T)) (T, error) {
+func onPath[T any](g *FS, kind vfs.Kind, name string, do func() (T, error), undo func(T)) (T, error) {
 	d := g.of(name)
 	if d == nil {
 		return do()
@@ -212,15 +194,15 @@ func onPath[T any](g *Guard, kind Kind, name string, do func() (T, error), undo 
 }
 
 // change is onPath without a result.
-func (g *Guard) change(kind Kind, name string, do func() error) error {
+func (g *FS) change(kind vfs.Kind, name string, do func() error) error {
 	_, err := onPath(g, kind, name, func() (struct{}, error) { return struct{}{}, do() }, nil)
 	return err
 }
 
 // OpenFile implements FS.
-func (g *Guard) OpenFile(name string, flag int) (File, error) {
-	open := func() (File, error) { return g.fs.OpenFile(name, flag) }
-	file, err := onPath(g, OpOpen, name, open, func(late File) { _ = late.Close() }) // nobody has written to it
+func (g *FS) OpenFile(name string, flag int) (vfs.File, error) {
+	open := func() (vfs.File, error) { return g.fs.OpenFile(name, flag) }
+	file, err := onPath(g, vfs.OpOpen, name, open, func(late vfs.File) { _ = late.Close() }) // nobody has written to it
 	d := g.of(name)
 	if err != nil || d == nil {
 		return file, err
@@ -229,12 +211,12 @@ func (g *Guard) OpenFile(name string, flag int) (File, error) {
 }
 
 // Remove implements FS.
-func (g *Guard) Remove(name string) error {
-	return g.change(OpRemove, name, func() error { return g.fs.Remove(name) })
+func (g *FS) Remove(name string) error {
+	return g.change(vfs.OpRemove, name, func() error { return g.fs.Remove(name) })
 }
 
 // RemoveAll implements FS. Each file is an operation of its own: many files may take long on a disk that works.
-func (g *Guard) RemoveAll(name string) error {
+func (g *FS) RemoveAll(name string) error {
 	if g.of(name) == nil {
 		return g.fs.RemoveAll(name)
 	}
@@ -261,46 +243,46 @@ func (g *Guard) RemoveAll(name string) error {
 }
 
 // Rename implements FS.
-func (g *Guard) Rename(oldName, newName string) error {
-	return g.change(OpRename, oldName, func() error { return g.fs.Rename(oldName, newName) })
+func (g *FS) Rename(oldName, newName string) error {
+	return g.change(vfs.OpRename, oldName, func() error { return g.fs.Rename(oldName, newName) })
 }
 
 // MkdirAll implements FS.
-func (g *Guard) MkdirAll(name string) error {
-	return g.change(OpMkdir, name, func() error { return g.fs.MkdirAll(name) })
+func (g *FS) MkdirAll(name string) error {
+	return g.change(vfs.OpMkdir, name, func() error { return g.fs.MkdirAll(name) })
 }
 
 // ReadDir implements FS.
-func (g *Guard) ReadDir(name string) ([]Entry, error) {
-	return onPath(g, OpReadDir, name, func() ([]Entry, error) { return g.fs.ReadDir(name) }, nil)
+func (g *FS) ReadDir(name string) ([]vfs.Entry, error) {
+	return onPath(g, vfs.OpReadDir, name, func() ([]vfs.Entry, error) { return g.fs.ReadDir(name) }, nil)
 }
 
 // Stat implements FS.
-func (g *Guard) Stat(name string) (Entry, error) {
-	return onPath(g, OpStat, name, func() (Entry, error) { return g.fs.Stat(name) }, nil)
+func (g *FS) Stat(name string) (vfs.Entry, error) {
+	return onPath(g, vfs.OpStat, name, func() (vfs.Entry, error) { return g.fs.Stat(name) }, nil)
 }
 
 // SyncDir implements FS.
-func (g *Guard) SyncDir(name string) error {
-	return g.change(OpSyncDir, name, func() error { return g.fs.SyncDir(name) })
+func (g *FS) SyncDir(name string) error {
+	return g.change(vfs.OpSyncDir, name, func() error { return g.fs.SyncDir(name) })
 }
 
 // SyncFS is what vfs.SyncFS uses.
-func (g *Guard) SyncFS(dir string) error {
-	return g.change(OpSyncFS, dir, func() error { return SyncFS(g.fs, dir) })
+func (g *FS) SyncFS(dir string) error {
+	return g.change(vfs.OpSyncFS, dir, func() error { return vfs.SyncFS(g.fs, dir) })
 }
 
 // ReadFile is what vfs.ReadFile uses.
-func (g *Guard) ReadFile(name string) ([]byte, error) {
-	return onPath(g, OpRead, name, func() ([]byte, error) { return ReadFile(g.fs, name) }, nil)
+func (g *FS) ReadFile(name string) ([]byte, error) {
+	return onPath(g, vfs.OpRead, name, func() ([]byte, error) { return vfs.ReadFile(g.fs, name) }, nil)
 }
 
 // BootID implements FS; it is no directory's.
-func (g *Guard) BootID() string { return g.fs.BootID() }
+func (g *FS) BootID() string { return g.fs.BootID() }
 
 // Usage implements FS.
-func (g *Guard) Usage(name string) (totalBytes, usableBytes int64, err error) {
-	sizes, err := onPath(g, OpUsage, name, func() (sizes [2]int64, err error) {
+func (g *FS) Usage(name string) (totalBytes, usableBytes int64, err error) {
+	sizes, err := onPath(g, vfs.OpUsage, name, func() (sizes [2]int64, err error) {
 		sizes[0], sizes[1], err = g.fs.Usage(name)
 		return sizes, err
 	}, nil)
@@ -308,8 +290,8 @@ func (g *Guard) Usage(name string) (totalBytes, usableBytes int64, err error) {
 }
 
 // Lock implements FS.
-func (g *Guard) Lock(name string) (io.Closer, error) {
-	lock, err := onPath(g, OpLock, name, func() (io.Closer, error) { return g.fs.Lock(name) }, func(late io.Closer) { _ = late.Close() })
+func (g *FS) Lock(name string) (io.Closer, error) {
+	lock, err := onPath(g, vfs.OpLock, name, func() (io.Closer, error) { return g.fs.Lock(name) }, func(late io.Closer) { _ = late.Close() })
 	if d := g.of(name); err == nil && d != nil {
 		return &guardedLock{dir: d, name: name, lock: lock}, nil
 	}
@@ -329,7 +311,7 @@ func (l *guardedLock) Close() error {
 		return nil
 	}
 	var failed error
-	c := begin(OpClose, l.name, func(*Call) { failed = l.lock.Close() })
+	c := begin(vfs.OpClose, l.name, func(*Call) { failed = l.lock.Close() })
 	if err := l.dir.run(c); err != nil {
 		return err
 	}

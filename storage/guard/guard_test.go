@@ -1,4 +1,4 @@
-package vfs_test
+package guard_test
 
 import (
 	"errors"
@@ -10,18 +10,19 @@ import (
 	"testing"
 	"time"
 
+	"ottla/storage/guard"
 	"ottla/storage/vfs"
 )
 
 // hanging runs calls at once, until one hangs: that and all that come after are given up. Thaw lets them go on.
 type hanging struct {
-	hangs   func(call *vfs.Call) bool
+	hangs   func(call *guard.Call) bool
 	stalled *vfs.Stalled
-	left    []*vfs.Call
+	left    []*guard.Call
 	later   []func()
 }
 
-func (h *hanging) Run(call *vfs.Call) error {
+func (h *hanging) Run(call *guard.Call) error {
 	if h.stalled == nil && h.hangs != nil && h.hangs(call) {
 		h.stalled = &vfs.Stalled{Kind: call.Kind, Name: call.Name, After: 30 * time.Second}
 		h.left = append(h.left, call)
@@ -46,12 +47,12 @@ func (h *hanging) thaw() {
 	}
 }
 
-func kindHangs(kind vfs.Kind, part string) func(*vfs.Call) bool {
-	return func(call *vfs.Call) bool { return call.Kind == kind && strings.Contains(call.Name, part) }
+func kindHangs(kind vfs.Kind, part string) func(*guard.Call) bool {
+	return func(call *guard.Call) bool { return call.Kind == kind && strings.Contains(call.Name, part) }
 }
 
 // guardedDisk is a disk with two guarded directories, of which a may hang.
-func guardedDisk(t *testing.T, hangs func(*vfs.Call) bool) (*vfs.Mem, *vfs.Guard, *hanging) {
+func guardedDisk(t *testing.T, hangs func(*guard.Call) bool) (*vfs.Mem, *guard.FS, *hanging) {
 	t.Helper()
 	disk := vfs.NewMem(nil)
 	for _, dir := range []string{"/a", "/b"} {
@@ -63,11 +64,11 @@ func guardedDisk(t *testing.T, hangs func(*vfs.Call) bool) (*vfs.Mem, *vfs.Guard
 		}
 	}
 	h := &hanging{hangs: hangs}
-	return disk, vfs.NewGuard(disk, map[string]vfs.Runner{"/a": h, "/b": &hanging{}}), h
+	return disk, guard.New(disk, map[string]guard.Runner{"/a": h, "/b": &hanging{}}), h
 }
 
 // everything tries each operation in a directory.
-func everything(g *vfs.Guard, dir string, file vfs.File) map[string]error {
+func everything(g *guard.FS, dir string, file vfs.File) map[string]error {
 	errs := map[string]error{}
 	note := func(what string, err error) { errs[what] = err }
 	_, err := file.ReadAt(make([]byte, 3), 0)
@@ -246,9 +247,9 @@ func TestGuardBelongsToTheInnermost(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	always := func(*vfs.Call) bool { return true }
+	always := func(*guard.Call) bool { return true }
 	one, two := &hanging{}, &hanging{hangs: always}
-	g := vfs.NewGuard(disk, map[string]vfs.Runner{"/data/one/": one, "/data/one/two": two})
+	g := guard.New(disk, map[string]guard.Runner{"/data/one/": one, "/data/one/two": two})
 	if err := g.SyncDir("/data/one/two"); !errors.Is(err, vfs.ErrStalled) {
 		t.Error(err)
 	}
@@ -269,7 +270,7 @@ func TestGuardBelongsToTheInnermost(t *testing.T) {
 // TestGuardedReadsAtTheEnd: what is read now, what comes over other memory, and what there is not.
 func TestGuardedReadsAtTheEnd(t *testing.T) {
 	dir := t.TempDir()
-	g := vfs.NewGuard(vfs.OS(), map[string]vfs.Runner{dir: &hanging{}})
+	g := guard.New(vfs.OS(), map[string]guard.Runner{dir: &hanging{}})
 	file, err := g.OpenFile(dir+"/file", os.O_RDWR|os.O_CREATE)
 	if err != nil {
 		t.Fatal(err)
