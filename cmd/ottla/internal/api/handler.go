@@ -10,6 +10,7 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kmsg"
 
+	"ottla/cmd/ottla/internal/broker"
 	"ottla/controller/metadata"
 	"ottla/protocol"
 	"ottla/protocol/server"
@@ -144,6 +145,9 @@ func (c *call) askController(req kmsg.Request, done func(kmsg.Response, error)) 
 	switch onController := c.request.Conn.Scope() == protocol.OnController; {
 	case onController && c.Submit != nil:
 		c.Submit(c.now, req, guarded)
+	case !onController && c.ForwardFor != nil:
+		who := c.requester()
+		c.ForwardFor(broker.Sender{Principal: who.Principal, Host: who.Host, ClientID: c.clientID()}, req, guarded)
 	case !onController && c.Forward != nil:
 		c.Forward(req, guarded)
 	default:

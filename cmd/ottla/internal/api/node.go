@@ -54,6 +54,9 @@ type Node struct {
 	// Forward sends a request to the active controller through the channel between
 	// nodes, for those that came in on a broker's listener. done as in Submit.
 	Forward func(req kmsg.Request, done func(kmsg.Response, error))
+	// ForwardFor is Forward where the controller is another node, which is told
+	// whose request it is; nil: Forward.
+	ForwardFor func(who broker.Sender, req kmsg.Request, done func(kmsg.Response, error))
 
 	// ControllerID is the leader of the quorum as far as this node knows, -1 for
 	// none; nil: -1. Only those on a controller listener are told.

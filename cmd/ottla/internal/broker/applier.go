@@ -34,6 +34,9 @@ type Applier struct {
 
 	// Wake, if not nil, is called when NextDeadline has come nearer.
 	Wake func()
+	// Refuses, if not nil, tells why this node takes no role in a partition; such is
+	// logged, and its clients are told that this node does not lead it.
+	Refuses func(is *metadata.Partition) error
 
 	applied atomic.Pointer[metadata.Image] // the last Image applied; nil before the first
 
@@ -181,6 +184,13 @@ func (a *Applier) partition(now time.Time, change metadata.TopicChange, n int32)
 			a.remove(now, tp)
 		}
 		return
+	}
+	if a.Refuses != nil {
+		if err := a.Refuses(is); err != nil {
+			a.logger.Error("a replica is assigned to this node that it does not serve", "partition", tp.String(), "reason", err)
+			a.coordinate(now, tp, nil)
+			return
+		}
 	}
 	// Before the first Image there is no telling what is new; a log that is
 	// missing then may lie in a directory that is offline.

@@ -52,7 +52,13 @@ type LifecycleOptions struct {
 	Wake              func()
 	// OnState is told of each change, without a lock held.
 	OnState func(State)
-	Logger  *slog.Logger
+	// OnRefused, if not nil, is told of a refused registration, without a lock held.
+	OnRefused func(protocol.ErrorCode)
+	// RegistrationTimeout is how long the first registration is tried before OnLate is
+	// called once (initial.broker.registration.timeout.ms); 0: for ever.
+	RegistrationTimeout time.Duration
+	OnLate              func()
+	Logger              *slog.Logger
 }
 
 // Lifecycle registers this broker and keeps its session.
@@ -67,6 +73,8 @@ type Lifecycle struct {
 	leaving  bool
 	incoming []func(now time.Time) // replies, for the next Tick
 	trouble  string                // the last one that was logged: each is said once
+	refused  protocol.ErrorCode    // a registration since the last Tick
+	begun    time.Time             // of the first Tick; zero: before it, or not to be watched any more
 }
 
 // NewLifecycle makes a Lifecycle that begins with the first Tick.
@@ -123,6 +131,8 @@ func (l *Lifecycle) Tick(now time.Time) {
 		take(now)
 	}
 	after := l.state
+	refused, late := l.refused, l.tooLate(now)
+	l.refused = protocol.None
 	var send kmsg.Request
 	if !l.waiting && l.state != Stopped && !now.Before(l.next) {
 		l.waiting = true
@@ -132,9 +142,33 @@ func (l *Lifecycle) Tick(now time.Time) {
 	if after != before && l.options.OnState != nil {
 		l.options.OnState(after)
 	}
+	if refused != protocol.None && l.options.OnRefused != nil {
+		l.options.OnRefused(refused)
+	}
+	if late {
+		l.options.OnLate()
+	}
 	if send != nil {
 		l.options.Send(send, l.receive)
 	}
+}
+
+// tooLate tells, once, that there was no registration in time.
+func (l *Lifecycle) tooLate(now time.Time) bool {
+	switch {
+	case l.options.RegistrationTimeout == 0 || l.options.OnLate == nil:
+		return false
+	case l.epoch >= 0:
+		l.options.RegistrationTimeout = 0
+		return false
+	case l.begun.IsZero():
+		l.begun = now
+	}
+	late := now.Sub(l.begun) >= l.options.RegistrationTimeout
+	if late {
+		l.options.RegistrationTimeout = 0
+	}
+	return late
 }
 
 func (l *Lifecycle) request() kmsg.Request {
@@ -189,6 +223,7 @@ func (l *Lifecycle) registration() kmsg.Request {
 func (l *Lifecycle) registered(now time.Time, response *kmsg.BrokerRegistrationResponse) {
 	if code := protocol.ErrorCode(response.ErrorCode); code != protocol.None {
 		l.complain("the controller refused the registration", code.String())
+		l.refused = code
 		l.next = now.Add(10 * retryInterval)
 		return
 	}

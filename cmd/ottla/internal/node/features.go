@@ -40,20 +40,20 @@ func DefaultFeatures() []offline.Feature {
 	return defaults
 }
 
-// supportedRanges is ServedFeatures as registrations say it.
-func supportedRanges() []metadata.SupportedRange {
+// supportedRanges is what is served of the features, as registrations say it.
+func supportedRanges(served map[string]cluster.Range) []metadata.SupportedRange {
 	var ranges []metadata.SupportedRange
-	for _, name := range slices.Sorted(maps.Keys(ServedFeatures)) {
-		ranges = append(ranges, metadata.SupportedRange{Name: name, Min: ServedFeatures[name].Min, Max: ServedFeatures[name].Max})
+	for _, name := range slices.Sorted(maps.Keys(served)) {
+		ranges = append(ranges, metadata.SupportedRange{Name: name, Min: served[name].Min, Max: served[name].Max})
 	}
 	return ranges
 }
 
 // warnUnserved names, one line each, what a directory holds that this build
 // keeps and does not serve.
-func warnUnserved(image *metadata.Image, logger *slog.Logger) {
+func warnUnserved(image *metadata.Image, features map[string]cluster.Range, logger *slog.Logger) {
 	for _, feature := range metadata.AllFeatures() {
-		if level := image.Feature(feature.Name); level > ServedFeatures[feature.Name].Max {
+		if level := image.Feature(feature.Name); level > features[feature.Name].Max {
 			logger.Warn("a finalized feature is kept and not served", "feature", feature.Name, "level", level)
 		}
 	}

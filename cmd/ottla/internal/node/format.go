@@ -25,6 +25,9 @@ func (n *Node) format(now time.Time) error {
 	if err != nil || !empty {
 		return err // what is formatted already is judged by store.Prepare
 	}
+	if !n.config.Controller {
+		return fmt.Errorf("%s is not formatted, and this node joins a cluster of other controllers: run ottla format with their cluster id first", n.config.LogDirs[0])
+	}
 	if !n.config.Bool("ottla.auto.format") {
 		return fmt.Errorf("%s is not formatted, and ottla.auto.format is false: run ottla format first", n.config.LogDirs[0])
 	}

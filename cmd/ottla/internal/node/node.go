@@ -52,6 +52,9 @@ type Options struct {
 	// SendTo sends a request to a broker, this one included; see broker.SendTo. nil:
 	// nobody can be reached.
 	SendTo broker.SendTo
+	// ToQuorum reaches the controllers of a node that is none, for which Send is not
+	// used then; nil: nobody does.
+	ToQuorum ToQuorum
 	// MemoryBytes is how much memory this process may use, from which limits are
 	// derived; 0: unknown, as much as it likes.
 	MemoryBytes int64
@@ -66,7 +69,7 @@ type Options struct {
 	State func(broker.State)
 }
 
-// Node is one node of the cluster: broker and controller in one.
+// Node is one node of the cluster: broker and controller in one, or a broker alone.
 type Node struct {
 	options  Options
 	config   *config.BrokerConfig
@@ -91,6 +94,7 @@ type Node struct {
 	controllers  *broker.ControllerRegistration
 	directories  *broker.DirectoryReports
 	producerIDs  *broker.ProducerIDs
+	channel      *broker.Channel // to the controllers, nil on one
 	handler      *api.Handler
 
 	started atomic.Bool
@@ -114,9 +118,10 @@ func New(now time.Time, options Options) (*Node, error) {
 		n.options.SendTo = unreachable
 	}
 	n.failed.Store(&[]protocol.DirectoryID{})
-	if !n.config.Broker || !n.config.Controller {
-		return nil, errors.New("process.roles must be broker,controller: a node in one role alone is not served yet")
+	if err := n.checkRoles(); err != nil {
+		return nil, err
 	}
+	n.join()
 	if err := n.format(now); err != nil {
 		return nil, err
 	}
@@ -124,11 +129,13 @@ func New(now time.Time, options Options) (*Node, error) {
 	if n.prepared, err = store.Prepare(n.storeOptions()); err != nil {
 		return nil, err
 	}
-	n.machine = cluster.New(cluster.Options{
-		NodeID: n.config.NodeID, ClusterID: n.prepared.ClusterID(), Config: n.config,
-		SessionTimeout: millis(int64(n.config.Int("broker.session.timeout.ms"))), Features: ServedFeatures, Random: options.Random,
-		KRaftVersion: func() int16 { return n.quorum.Status().KRaftVersion },
-	})
+	if n.config.Controller {
+		n.machine = cluster.New(cluster.Options{
+			NodeID: n.config.NodeID, ClusterID: n.prepared.ClusterID(), Config: n.config,
+			SessionTimeout: millis(int64(n.config.Int("broker.session.timeout.ms"))), Features: ServedFeatures, Random: options.Random,
+			KRaftVersion: func() int16 { return n.quorum.Status().KRaftVersion },
+		})
+	}
 	if n.quorum, err = quorum.Open(now, n.quorumOptions()); err != nil {
 		return nil, errors.Join(err, n.prepared.Close())
 	}
@@ -145,22 +152,42 @@ func oneByOne(tasks []func()) {
 	}
 }
 
-// Start makes the node ready to be ticked. When it returns, the metadata is
-// replayed, the logs are open and the replicas have the roles that the metadata
-// gives them.
+// Start is Begin and Open, for a node that is a controller.
 func (n *Node) Start(now time.Time) error {
-	if err := n.prepared.Begin(); err != nil {
-		return errors.Join(err, n.prepared.Close())
+	if err := n.Begin(now); err != nil {
+		return err
+	}
+	return n.Open(now)
+}
+
+// Begin starts the quorum. On a controller the metadata is replayed when it returns;
+// any other node must be CaughtUp before Open, for which Quorum is ticked.
+func (n *Node) Begin(now time.Time) error {
+	if n.config.Controller { // else nothing but the metadata changes before Open
+		if err := n.prepared.Begin(); err != nil {
+			return errors.Join(err, n.prepared.Close())
+		}
 	}
 	n.spaces.first()
 	if err := n.quorum.Start(now); err != nil {
 		return errors.Join(err, n.quorum.Close(now), n.prepared.Close())
 	}
+	return nil
+}
+
+// Open makes the node ready to be ticked: when it returns, the logs are open and the
+// replicas have the roles that the metadata gives them.
+func (n *Node) Open(now time.Time) error {
 	image := n.quorum.Image()
 	if err := offline.RefuseTiered(image); err != nil {
 		return errors.Join(err, n.quorum.Close(now), n.prepared.Close())
 	}
-	warnUnserved(image, n.options.Logger)
+	if !n.config.Controller {
+		if err := n.checkFeatures(image); err != nil {
+			return errors.Join(err, n.quorum.Close(now), n.prepared.Close())
+		}
+	}
+	warnUnserved(image, n.served(), n.options.Logger)
 	n.topicOptions = broker.NewTopicOptions(n.config, image)
 	effective := n.followSettings()
 	n.prepared.SetRecoveryParallelism(int(effective.Int("num.recovery.threads.per.data.dir")))
@@ -195,23 +222,27 @@ func (n *Node) assemble(now time.Time) {
 	incarnation := protocol.NewUUID(n.options.Random)
 	n.replicas = replica.New(now, n.replicaOptions())
 	n.replicas.Wake = n.wakes.of(partReplicas)
-	n.lifecycle = broker.NewLifecycle(broker.LifecycleOptions{
+	life := broker.LifecycleOptions{
 		NodeID: n.config.NodeID, ClusterID: n.store.ClusterID(), Incarnation: incarnation,
-		Endpoints: n.endpoints(n.config.AdvertisedListeners), Features: supportedRanges(), Rack: n.rack(),
+		Endpoints: n.endpoints(n.config.AdvertisedListeners), Features: supportedRanges(n.served()), Rack: n.rack(),
 		Directories: n.workingDirectories, Offline: func() []protocol.DirectoryID { return *n.failed.Load() },
 		PreviousEpoch:     n.prepared.PreviousBrokerEpoch(),
 		MetadataOffset:    func() protocol.Offset { return n.applier.Offset() },
 		HeartbeatInterval: millis(int64(n.config.Int("broker.heartbeat.interval.ms"))),
 		Send:              n.options.Send, Wake: n.wakes.of(partBroker), OnState: n.options.State, Logger: n.options.Logger,
-	})
-	n.controllers = &broker.ControllerRegistration{
-		NodeID: n.config.NodeID, Incarnation: incarnation, Endpoints: n.endpoints(n.config.AdvertisedControllers),
-		Features: supportedRanges(), Send: n.options.Send, Wake: n.wakes.of(partBroker), Logger: n.options.Logger,
+	}
+	n.underControllers(&life)
+	n.lifecycle = broker.NewLifecycle(life)
+	if n.config.Controller {
+		n.controllers = &broker.ControllerRegistration{
+			NodeID: n.config.NodeID, Incarnation: incarnation, Endpoints: n.endpoints(n.config.AdvertisedControllers),
+			Features: supportedRanges(n.served()), Send: n.options.Send, Wake: n.wakes.of(partBroker), Logger: n.options.Logger,
+		}
 	}
 	n.directories = broker.NewDirectoryReports(n.config.NodeID, n.lifecycle.Epoch, n.options.Send, n.wakes.of(partBroker))
 	n.producerIDs = broker.NewProducerIDs(n.config.NodeID, n.lifecycle.Epoch, n.options.Send)
 	n.applier = broker.NewApplier(n.config.NodeID, n.topicOptions, n.replicas, n.store, n.directories, n.options.SideBySide, n.options.Logger)
-	n.applier.Wake = n.wakes.of(partBroker)
+	n.applier.Wake, n.applier.Refuses = n.wakes.of(partBroker), n.refuses()
 	n.coordinate()
 	n.coordinateTransactions()
 	n.handler = api.New(n.apiNode())
@@ -221,6 +252,12 @@ func (n *Node) assemble(now time.Time) {
 // whoever is told that a topic exists finds its replicas in place.
 func (n *Node) onImage(now time.Time, before, after *metadata.Image) {
 	if n.started.Load() {
+		if !n.config.Controller {
+			if err := n.checkFeatures(after); err != nil {
+				n.options.Fatal(err)
+				return
+			}
+		}
 		n.applier.Apply(now, before, after)
 		own := strconv.Itoa(int(n.config.NodeID))
 		if !maps.Equal(before.Config(metadata.BrokerConfig, ""), after.Config(metadata.BrokerConfig, "")) ||
@@ -338,7 +375,7 @@ func (n *Node) quorumOptions() quorum.Options {
 	metadataDirectory := n.prepared.MetadataDirectory()
 	return quorum.Options{
 		Env: env, Dir: metadataDirectory.Path, Local: raft.ReplicaKey{ID: n.config.NodeID, Directory: metadataDirectory.ID},
-		Trust: n.prepared.MetadataTrust(), Machine: n.machine,
+		Trust: n.metadataTrust(), Machine: n.machine, Observe: n.observe(),
 		StaticVoters: staticVoters(n.config), Endpoints: n.raftEndpoints(),
 		SegmentBytes:   n.config.Long("metadata.log.segment.bytes"),
 		SegmentAge:     millis(n.config.Long("metadata.log.segment.ms")),

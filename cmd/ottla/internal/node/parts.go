@@ -13,6 +13,7 @@ const (
 	partMarkers
 	partCleaner
 	partSpace
+	partChannel
 	partCount
 )
 
@@ -38,18 +39,25 @@ func (n *Node) Parts() []Part {
 		{"markers", n.tickMarkers, n.markersDeadline, n.wakes[partMarkers]},
 		{"cleaner", n.cleaner.Tick, func(time.Time) time.Time { return n.cleaner.NextDeadline() }, n.wakes[partCleaner]},
 		{"space", n.spaces.tick, n.spaces.deadline, n.wakes[partSpace]},
+		{"channel", n.tickChannel, n.channelDeadline, n.wakes[partChannel]},
 	}
 }
 
 func (n *Node) tickBroker(now time.Time) {
-	n.controllers.Tick(now)
+	if n.controllers != nil {
+		n.controllers.Tick(now)
+	}
 	n.lifecycle.Tick(now)
 	n.directories.Tick(now)
 	n.applier.Tick(now)
 }
 
 func (n *Node) brokerDeadline(now time.Time) time.Time {
-	return earliest(n.controllers.NextDeadline(now), n.lifecycle.NextDeadline(now), n.directories.NextDeadline(now), n.applier.NextDeadline())
+	var controllers time.Time
+	if n.controllers != nil {
+		controllers = n.controllers.NextDeadline(now)
+	}
+	return earliest(controllers, n.lifecycle.NextDeadline(now), n.directories.NextDeadline(now), n.applier.NextDeadline())
 }
 
 // earliest gives the first of the times that are not zero.

@@ -10,6 +10,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"ottla/controller/config"
+	"ottla/controller/raft"
 	"ottla/protocol"
 	"ottla/protocol/client"
 	"ottla/protocol/server"
@@ -17,6 +18,9 @@ import (
 
 // dialTimeout bounds an attempt to connect to another broker.
 const dialTimeout = 10 * time.Second
+
+// quorumDialTimeout bounds an attempt to connect to a controller: there are others.
+const quorumDialTimeout = 2 * time.Second
 
 // peers are the connections to the brokers of the cluster, this one included:
 // that is in memory, and the same bytes go over it. Each API has a connection of
@@ -30,29 +34,53 @@ type peers struct {
 	closed bool
 }
 
+// peerKey is what a connection is to, and what for. A controller is known by its
+// address, a broker by its id: where that listens may change.
 type peerKey struct {
-	node protocol.NodeID
-	api  int16
+	node    protocol.NodeID
+	address string
+	api     int16
 }
 
 // send is a broker.SendTo.
 func (p *peers) send(to protocol.NodeID, req kmsg.Request, done func(kmsg.Response, error)) {
-	p.mu.Lock()
-	peer := p.open[peerKey{to, req.Key()}]
-	if peer == nil && !p.closed {
-		peer = client.New(p.dialer(to), client.Options{
-			ClientID:       "node-" + strconv.Itoa(int(p.config.NodeID)),
-			RequestTimeout: millis(int64(p.config.Int("request.timeout.ms"))),
-			Random:         SecureRandom, Logger: p.runner.logger,
-		})
-		p.open[peerKey{to, req.Key()}] = peer
-	}
-	p.mu.Unlock()
+	peer := p.broker(to, req.Key())
 	if peer == nil {
 		done(nil, client.ErrClosed)
 		return
 	}
 	peer.Send(req, 0, done)
+}
+
+// broker is the connection to a broker for one API; nil after close.
+func (p *peers) broker(to protocol.NodeID, api int16) *client.Client {
+	return p.client(peerKey{node: to, api: api}, p.dialer(to))
+}
+
+// toQuorum is a ToQuorum.
+func (p *peers) toQuorum(to raft.Address, req kmsg.Request, timeout time.Duration, done func(kmsg.Response, error)) {
+	address := net.JoinHostPort(to.Host, strconv.Itoa(int(to.Port)))
+	peer := p.client(peerKey{node: protocol.NoNode, address: address, api: req.Key()}, func() (net.Conn, error) {
+		return net.DialTimeout("tcp", address, quorumDialTimeout)
+	})
+	if peer == nil {
+		done(nil, client.ErrClosed)
+		return
+	}
+	peer.Send(req, timeout, done)
+}
+
+func (p *peers) client(key peerKey, dial func() (net.Conn, error)) *client.Client {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.open[key] == nil && !p.closed {
+		p.open[key] = client.New(dial, client.Options{
+			ClientID:       "node-" + strconv.Itoa(int(p.config.NodeID)),
+			RequestTimeout: millis(int64(p.config.Int("request.timeout.ms"))),
+			Random:         SecureRandom, Logger: p.runner.logger,
+		})
+	}
+	return p.open[key]
 }
 
 // dialer connects to the listener between brokers.

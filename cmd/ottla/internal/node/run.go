@@ -70,13 +70,15 @@ func Run(ctx context.Context, node *config.BrokerConfig, logger *slog.Logger, le
 	}
 	r.node, err = New(started, Options{
 		Config: bound, FS: vfs.OS(), Random: SecureRandom, Logger: logger, Hostname: hostname,
-		Workers: r.work, SideBySide: sideBySide, Send: r.send, SendTo: r.sendTo, Fatal: r.fail, State: r.state,
+		Workers: r.work, SideBySide: sideBySide, Send: r.send, SendTo: r.sendTo, ToQuorum: r.toQuorum, Fatal: r.fail, State: r.state,
 		Settings: r.settings, Level: level, MemoryBytes: r.memory, Runner: r.directoryRunner(bound),
 	})
 	if err != nil {
 		return withAdvice(err)
 	}
-	if err := r.node.Start(time.Now()); err != nil {
+	r.peers = &peers{runner: r, config: bound, open: map[peerKey]*client.Client{}}
+	if started, err := r.start(ctx); err != nil || !started {
+		r.peers.close()
 		return withAdvice(err)
 	}
 	r.watched.Store(r.node)
@@ -129,11 +131,12 @@ func (r *runner) open(ctx context.Context, node *config.BrokerConfig, sockets so
 	r.brokers = server.New(r.node.Handler(), r.serverOptions(node, protocol.OnBroker))
 	r.limit() // by what was set at run time, before this start
 	r.showMetrics()
-	r.controller = client.New(r.dialController(node), client.Options{
-		ClientID: "node-" + strconv.Itoa(int(node.NodeID)), RequestTimeout: millis(int64(node.Int("request.timeout.ms"))),
-		Random: SecureRandom, Logger: r.logger,
-	})
-	r.peers = &peers{runner: r, config: node, open: map[peerKey]*client.Client{}}
+	if node.Controller {
+		r.controller = client.New(r.dialController(node), client.Options{
+			ClientID: "node-" + strconv.Itoa(int(node.NodeID)), RequestTimeout: millis(int64(node.Int("request.timeout.ms"))),
+			Random: SecureRandom, Logger: r.logger,
+		})
+	}
 	for _, s := range sockets {
 		if s.listener.Scope == protocol.OnController {
 			go r.serve(r.controllers, s)
@@ -176,8 +179,8 @@ func (r *runner) stop(clean bool) error {
 		case err := <-r.fatal: // nobody lets go whose controller is gone, and nothing is clean
 			r.logger.Error("the node cannot go on", "error", err)
 			failures, clean = append(failures, err), false
-		case <-time.After(leaveTimeout):
-			r.logger.Warn("the controller did not let this broker go in time", "timeout", leaveTimeout)
+		case <-time.After(r.leaveTimeout()):
+			r.logger.Warn("the controller did not let this broker go in time", "timeout", r.leaveTimeout())
 		}
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), replyTimeout)
@@ -195,7 +198,9 @@ func (r *runner) stop(clean bool) error {
 	}
 	r.stopPumps()
 	r.pumps.Wait()
-	r.controller.Close()
+	if r.controller != nil {
+		r.controller.Close()
+	}
 	r.peers.close()
 	if err := r.controllers.Close(ctx); err != nil {
 		r.logger.Warn("connections of the controller were cut", "error", err)

@@ -75,15 +75,17 @@ func (n *Node) moveParallelism() int {
 }
 
 func (n *Node) apiNode() api.Node {
-	return api.Node{
+	node := api.Node{
 		ID: n.config.NodeID, ClusterID: n.store.ClusterID(), Config: n.config, Replicas: n.replicas, Groups: n.groups,
 		Transactions: n.transactions.shards, TransactionPartition: n.transactions.spread.PartitionFor, Additions: n.transactions.additions,
 		ControllerID: func() protocol.NodeID { return n.quorum.Status().Leader },
 		Image:        n.applier.Image, KRaftVersion: func() int16 { return n.quorum.Status().KRaftVersion },
 		Submit: n.Submit, Forward: n.options.Send, ProducerIDs: n.producerIDs, BrokerEpoch: n.lifecycle.Epoch,
 		Store: n.store, Quorum: n.quorum.Status, Level: n.options.Level,
-		Features: ServedFeatures, Random: n.options.Random, Logger: n.options.Logger,
+		Features: n.served(), Random: n.options.Random, Logger: n.options.Logger,
 	}
+	n.forCluster(&node)
+	return node
 }
 
 func (n *Node) rack() *string {
