@@ -24,7 +24,7 @@ func (osFS) OpenFile(name string, flag int) (File, error) {
 	if flag&os.O_APPEND != 0 {
 		return nil, &fs.PathError{Op: "open", Path: name, Err: syscall.EINVAL}
 	}
-	file, err := os.OpenFile(name, flag, fileMode)
+	file, err := openFile(name, flag)
 	if err != nil {
 		return nil, err
 	}

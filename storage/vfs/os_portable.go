@@ -36,6 +36,13 @@ func readDir(name string) ([]Entry, error) {
 	return entries, nil
 }
 
+func survey(name string, _ func(name string) Wish) ([]Entry, []Small, error) {
+	entries, err := readDir(name)
+	return entries, nil, err
+}
+
+func openFile(name string, flag int) (*os.File, error) { return os.OpenFile(name, flag, fileMode) }
+
 func readFile(name string) ([]byte, error) { return os.ReadFile(name) }
 
 func syncDir(name string) error {

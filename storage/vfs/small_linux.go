@@ -3,12 +3,8 @@ package vfs
 import (
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
-	"slices"
-	"strings"
 	"sync"
-	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -28,52 +24,22 @@ func openRaw(name string, flag int) (fd int, err error) {
 }
 
 func readDir(name string) ([]Entry, error) {
-	fd, err := openRaw(name, unix.O_RDONLY|unix.O_DIRECTORY)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = unix.Close(fd) }() // nothing was written
-	names, err := namesIn(fd)
-	if err != nil {
-		return nil, pathError("getdents", name, err)
-	}
-	entries := make([]Entry, 0, len(names))
-	for _, entry := range names {
-		var stat unix.Stat_t
-		err := retryInterrupted(func() error { return unix.Fstatat(fd, entry, &stat, unix.AT_SYMLINK_NOFOLLOW) })
-		if errors.Is(err, fs.ErrNotExist) {
-			continue // removed since the directory was read
-		}
-		if err != nil {
-			return nil, pathError("lstat", name+"/"+entry, err)
-		}
-		e := Entry{Name: entry, Dir: stat.Mode&unix.S_IFMT == unix.S_IFDIR, Modified: time.Unix(stat.Mtim.Unix())}
-		if !e.Dir {
-			e.Size = stat.Size
-		}
-		entries = append(entries, e)
-	}
-	slices.SortFunc(entries, func(a, b Entry) int { return strings.Compare(a.Name, b.Name) })
-	return entries, nil
+	entries, _, err := survey(name, func(string) Wish { return Described })
+	return entries, err
 }
 
-func namesIn(fd int) (names []string, err error) {
-	buffer := listBuffers.Get().(*[16 << 10]byte) //nolint:errcheck // nothing else is put there
-	defer listBuffers.Put(buffer)
-	for {
-		var n int
-		err := retryInterrupted(func() (err error) {
-			n, err = unix.Getdents(fd, buffer[:])
-			return err
-		})
-		if err != nil {
-			return nil, err
-		}
-		if n <= 0 {
-			return names, nil
-		}
-		_, _, names = unix.ParseDirent(buffer[:n], -1, names)
+// openFile is os.OpenFile for regular files, which no poller can watch: package os finds that out for each of them, in
+// eight system calls.
+func openFile(name string, flag int) (*os.File, error) {
+	var fd int
+	err := retryInterrupted(func() (err error) {
+		fd, err = unix.Open(name, flag|unix.O_CLOEXEC|unix.O_LARGEFILE, fileMode)
+		return err
+	})
+	if err != nil {
+		return nil, pathError("open", name, err)
 	}
+	return os.NewFile(uintptr(fd), name), nil
 }
 
 // smallFile is how many bytes are read before a file's size is asked for.
