@@ -7,6 +7,7 @@ GO        ?= go
 VERSION   ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
 LDFLAGS   := -s -w -X main.version=$(VERSION)
 SIM_SEEDS ?= 1000
+SIM_CLUSTER_SEEDS ?= 500
 SOAK_SIM_LAST ?= 21000
 FUZZ_TIME ?= 3s
 SOAK_FUZZ_TIME ?= 10m
@@ -18,7 +19,7 @@ INEFFASSIGN := github.com/gordonklaus/ineffassign@v0.2.0
 MISSPELL    := github.com/client9/misspell/cmd/misspell@v0.3.4
 ERRORLINT   := codeberg.org/polyfloyd/go-errorlint@v1.9.1
 
-.PHONY: all install build run test test-quick unit race lint cross torn fuzz soak-fuzz powercut fulldisk sim soak-sim compat suites readme-table consumers tools applications diff dumpcheck compaction handover crash many chaos soak-chaos soak-eos edge bench rebalance rebalance-alone lag control control-sample clean
+.PHONY: all install build run test test-quick unit race lint cross torn fuzz soak-fuzz powercut fulldisk sim sim-cluster soak-sim compat suites readme-table consumers tools applications diff dumpcheck compaction handover crash many chaos soak-chaos soak-eos edge bench rebalance rebalance-alone lag control control-sample clean
 
 all: build
 
@@ -29,7 +30,7 @@ run: build ## a working broker on localhost:9092, data in ./data
 	exec ./bin/ottla serve
 
 # Everything, in the order of cost. What a part needs it installs itself.
-test: install build lint cross unit race torn sim fuzz compat suites consumers tools applications diff dumpcheck compaction handover crash powercut fulldisk chaos edge rebalance-alone lag control-sample
+test: install build lint cross unit race torn sim sim-cluster fuzz compat suites consumers tools applications diff dumpcheck compaction handover crash powercut fulldisk chaos edge rebalance-alone lag control-sample
 	@echo "make test: all parts passed"
 
 test-quick: build ## under two minutes
@@ -61,6 +62,9 @@ torn: ## every byte of every small file cut, zeroed, garbled; every state that a
 
 sim: ## one node under a seeded scheduler
 	GOGC=300 OTTLA_SIM_SEEDS=$(SIM_SEEDS) $(GO) test -count=1 -timeout 30m -run 'Seeds|Replay' ./cmd/ottla/internal/sim
+
+sim-cluster: ## replication among three machines under a seeded scheduler
+	GOGC=300 OTTLA_SIM_SEEDS=$(SIM_CLUSTER_SEEDS) $(GO) test -count=1 -timeout 30m -run 'Seeds|Replay' ./cmd/ottla/internal/simcluster
 
 soak-sim: ## seeds that nobody has run yet up to SOAK_SIM_LAST, with lines in testdata/soak/sim.txt; goes on where it was ended
 	.ci/soak-sim testdata/soak/sim.txt $(SOAK_SIM_LAST)

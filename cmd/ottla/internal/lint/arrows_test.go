@@ -65,11 +65,12 @@ var arrows = map[string][]string{
 	"cmd/ottla/internal/api": {
 		"below", "cmd/ottla/internal/session", "cmd/ottla/internal/quota", "cmd/ottla/internal/broker", "cmd/ottla/internal/offline",
 	},
-	"cmd/ottla/internal/metrics": {"cmd/ottla/internal/api"},
-	"cmd/ottla/internal/node":    {"cmd/ottla/internal/metrics"},
-	"cmd/ottla/internal/sim":     {"cmd/ottla/internal/node", "compat/history"},
-	"cmd/ottla/internal/lint":    {},
-	"cmd/ottla":                  {"cmd/ottla/internal/node", "cmd/ottla/internal/check"},
+	"cmd/ottla/internal/metrics":    {"cmd/ottla/internal/api"},
+	"cmd/ottla/internal/node":       {"cmd/ottla/internal/metrics"},
+	"cmd/ottla/internal/sim":        {"cmd/ottla/internal/node", "compat/history"},
+	"cmd/ottla/internal/simcluster": {"below", "cmd/ottla/internal/session"},
+	"cmd/ottla/internal/lint":       {},
+	"cmd/ottla":                     {"cmd/ottla/internal/node", "cmd/ottla/internal/check"},
 
 	"compat/history": {}, // a checker, pure, which the simulator uses too
 }

@@ -1,0 +1,266 @@
+package simcluster
+
+import (
+	"slices"
+
+	"ottla/protocol"
+	"ottla/storage/partition"
+)
+
+// image is the cluster as one version of the metadata says. It never changes.
+type image struct {
+	version    int
+	brokers    map[protocol.NodeID]broker
+	partitions map[protocol.TopicPartition]partition.State
+}
+
+type broker struct {
+	epoch        protocol.BrokerEpoch
+	fenced       bool
+	shuttingDown bool
+}
+
+// controller is the model of what decides about leaders and in-sync replicas (ReplicationControlManager).
+type controller struct {
+	s         *Simulation
+	images    []*image
+	heard     map[protocol.NodeID]int64 // milliseconds of the last heartbeat
+	lastEpoch protocol.BrokerEpoch
+	unclean   int // elections that lost data, perhaps
+
+	incarnations map[protocol.NodeID]registered
+}
+
+// registered is the last registration of a broker.
+type registered struct {
+	incarnation int
+	epoch       protocol.BrokerEpoch
+	version     int
+}
+
+func newController(s *Simulation) *controller {
+	c := &controller{s: s, heard: map[protocol.NodeID]int64{}, incarnations: map[protocol.NodeID]registered{}}
+	first := &image{version: 0, brokers: map[protocol.NodeID]broker{}, partitions: map[protocol.TopicPartition]partition.State{}}
+	all := []protocol.NodeID{1, 2, 3}
+	for i, tp := range s.tps {
+		replicas := append(slices.Clone(all[i%3:]), all[:i%3]...)
+		first.partitions[tp] = partition.State{
+			TopicID: topicID, Leader: protocol.NoNode, LeaderEpoch: 0, PartitionEpoch: 0, ISR: replicas, Replicas: replicas,
+		}
+	}
+	c.images = []*image{first}
+	return c
+}
+
+func (c *controller) image() *image { return c.images[len(c.images)-1] }
+
+// change makes the next version.
+func (c *controller) change(decide func(next *image)) {
+	last := c.image()
+	next := &image{version: last.version + 1, brokers: map[protocol.NodeID]broker{}, partitions: map[protocol.TopicPartition]partition.State{}}
+	for id, b := range last.brokers {
+		next.brokers[id] = b
+	}
+	for tp, state := range last.partitions {
+		next.partitions[tp] = state
+	}
+	decide(next)
+	c.images = append(c.images, next)
+}
+
+// register gives a broker that starts a new epoch. It is fenced until it knows of that; where it did not stop in order it
+// leaves the in-sync replicas, as it may have lost what it had acknowledged (KIP-966).
+func (c *controller) register(id protocol.NodeID, incarnation int, clean bool) (protocol.BrokerEpoch, int) {
+	c.heard[id] = c.s.now.UnixMilli()
+	if known := c.incarnations[id]; known.incarnation == incarnation {
+		return known.epoch, known.version // it asks again
+	}
+	c.lastEpoch++
+	c.change(func(next *image) {
+		next.brokers[id] = broker{epoch: c.lastEpoch, fenced: true}
+		for _, tp := range c.s.tps {
+			c.fenceIn(next, tp, id, !clean)
+		}
+	})
+	c.incarnations[id] = registered{incarnation, c.lastEpoch, c.image().version}
+	c.s.linef("controller: %d registers with epoch %d", id, c.lastEpoch)
+	return c.lastEpoch, c.image().version
+}
+
+// heartbeat tells a broker what is new, and lets it in once it has followed so far. False: it is to register anew.
+func (c *controller) heartbeat(id protocol.NodeID, epoch protocol.BrokerEpoch, applied, needed int) bool {
+	known := c.image().brokers[id]
+	if known.epoch != epoch {
+		return false
+	}
+	c.heard[id] = c.s.now.UnixMilli()
+	if known.fenced && applied >= needed {
+		c.s.linef("controller: %d is let in", id)
+		c.change(func(next *image) {
+			known.fenced = false
+			next.brokers[id] = known
+			c.electAll(next)
+		})
+	}
+	return true
+}
+
+// tick fences brokers that are not heard of.
+func (c *controller) tick() {
+	for _, id := range []protocol.NodeID{1, 2, 3} {
+		known, registered := c.image().brokers[id]
+		if !registered || known.fenced || c.s.now.UnixMilli()-c.heard[id] <= c.s.plan.session.Milliseconds() {
+			continue
+		}
+		c.s.linef("controller: %d is fenced", id)
+		c.change(func(next *image) {
+			known.fenced = true
+			next.brokers[id] = known
+			for _, tp := range c.s.tps {
+				c.fenceIn(next, tp, id, false)
+			}
+		})
+	}
+}
+
+// shutDown moves what a broker leads that is about to stop in order.
+func (c *controller) shutDown(id protocol.NodeID) {
+	c.change(func(next *image) {
+		b := next.brokers[id]
+		b.shuttingDown = true
+		next.brokers[id] = b
+		for _, tp := range c.s.tps {
+			c.fenceIn(next, tp, id, false)
+		}
+	})
+}
+
+// fenceIn takes a broker out of a partition's leadership and its in-sync replicas, unless it is their last.
+func (c *controller) fenceIn(next *image, tp protocol.TopicPartition, id protocol.NodeID, lostData bool) {
+	state := next.partitions[tp]
+	before := state
+	rest := slices.DeleteFunc(slices.Clone(state.ISR), func(member protocol.NodeID) bool { return member == id })
+	if len(rest) > 0 {
+		state.ISR = rest
+	}
+	if state.Leader == id {
+		state.Leader = protocol.NoNode
+	}
+	c.elect(next, tp, &state)
+	if state.Leader == before.Leader && len(state.ISR) == len(before.ISR) {
+		return
+	}
+	_ = lostData // a last member that lost data leads all the same: with Kafka it would be the last known leader
+	c.store(next, tp, before, state)
+}
+
+// electAll gives a leader to the partitions that have none.
+func (c *controller) electAll(next *image) {
+	for _, tp := range c.s.tps {
+		state := next.partitions[tp]
+		before := state
+		c.elect(next, tp, &state)
+		if state.Leader != before.Leader {
+			c.store(next, tp, before, state)
+		}
+	}
+}
+
+// active tells a broker that may lead and be in sync.
+func (next *image) active(id protocol.NodeID) bool {
+	b, registered := next.brokers[id]
+	return registered && !b.fenced && !b.shuttingDown
+}
+
+// elect chooses a leader among the in-sync replicas, in the order of the assignment.
+func (c *controller) elect(next *image, _ protocol.TopicPartition, state *partition.State) {
+	if state.Leader != protocol.NoNode && next.active(state.Leader) {
+		return
+	}
+	state.Leader = protocol.NoNode
+	for _, id := range state.Replicas {
+		if next.active(id) && slices.Contains(state.ISR, id) {
+			state.Leader = id
+			return
+		}
+	}
+}
+
+// store counts the epochs of a change.
+func (c *controller) store(next *image, tp protocol.TopicPartition, before, state partition.State) {
+	state.PartitionEpoch = before.PartitionEpoch + 1
+	if state.Leader != before.Leader {
+		state.LeaderEpoch = before.LeaderEpoch + 1
+	}
+	next.partitions[tp] = state
+	c.s.linef("controller: %s leader %d epoch %d.%d isr %v", tp, state.Leader, state.LeaderEpoch, state.PartitionEpoch, state.ISR)
+}
+
+// moveLeader elects another in-sync replica, as an administrator or the preferred leader's return does. With the same
+// leader it only counts a new epoch.
+func (c *controller) moveLeader(tp protocol.TopicPartition, to protocol.NodeID) {
+	now := c.image().partitions[tp]
+	if !slices.Contains(now.ISR, to) || !c.image().active(to) {
+		return
+	}
+	c.change(func(next *image) {
+		state := now
+		state.Leader = to
+		if to == now.Leader {
+			state.LeaderEpoch++
+		}
+		c.store(next, tp, now, state)
+	})
+}
+
+// electUnclean lets a replica lead that is not in sync.
+func (c *controller) electUnclean(tp protocol.TopicPartition, to protocol.NodeID) {
+	now := c.image().partitions[tp]
+	if slices.Contains(now.ISR, to) || !c.image().active(to) {
+		return
+	}
+	c.unclean++
+	c.change(func(next *image) {
+		state := now
+		state.Leader, state.ISR = to, []protocol.NodeID{to}
+		c.store(next, tp, now, state)
+	})
+}
+
+// alter decides about a leader's wish for other in-sync replicas (validateAlterPartitionData).
+func (c *controller) alter(from protocol.NodeID, epoch protocol.BrokerEpoch, tp protocol.TopicPartition, wish *partition.AlterPartition) partition.AlterResult {
+	now := c.image().partitions[tp]
+	refuse := func(code protocol.ErrorCode) partition.AlterResult { return partition.AlterResult{Error: code} }
+	switch {
+	case c.image().brokers[from].epoch != epoch:
+		return refuse(protocol.StaleBrokerEpoch)
+	case wish.TopicID != now.TopicID:
+		return refuse(protocol.UnknownTopicID)
+	case wish.LeaderEpoch > now.LeaderEpoch || wish.PartitionEpoch > now.PartitionEpoch:
+		return refuse(protocol.NotController)
+	case wish.LeaderEpoch < now.LeaderEpoch:
+		return refuse(protocol.FencedLeaderEpoch)
+	case from != now.Leader:
+		return refuse(protocol.InvalidRequest)
+	case wish.PartitionEpoch < now.PartitionEpoch:
+		return refuse(protocol.InvalidUpdateVersion)
+	}
+	var isr []protocol.NodeID
+	for _, member := range wish.ISR {
+		known := c.image().brokers[member.ID]
+		if !c.image().active(member.ID) || member.BrokerEpoch != -1 && member.BrokerEpoch != known.epoch {
+			return refuse(protocol.IneligibleReplica)
+		}
+		isr = append(isr, member.ID)
+	}
+	if !slices.Contains(isr, from) {
+		return refuse(protocol.InvalidRequest)
+	}
+	c.change(func(next *image) {
+		state := now
+		state.ISR = isr
+		c.store(next, tp, now, state)
+	})
+	state := c.image().partitions[tp]
+	return partition.AlterResult{LeaderEpoch: state.LeaderEpoch, PartitionEpoch: state.PartitionEpoch, ISR: state.ISR}
+}

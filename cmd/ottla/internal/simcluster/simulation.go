@@ -1,0 +1,160 @@
+package simcluster
+
+import (
+	"fmt"
+	"io"
+	"time"
+
+	"ottla/protocol"
+	"ottla/protocol/compress"
+	"ottla/protocol/record"
+	"ottla/protocol/wire"
+)
+
+const topicName = "orders"
+
+// Simulation is one run.
+type Simulation struct {
+	scheduler
+	seed        uint64
+	random      *random
+	plan        plan
+	tps         []protocol.TopicPartition
+	network     *network
+	controller  *controller
+	machines    []*machine
+	producers   []*producer
+	consumers   []*consumer
+	producerIDs protocol.ProducerID
+
+	ending bool // no more faults and no new batches
+	over   bool
+
+	pool        *compress.Pool
+	truth       truth
+	acked       []acknowledged
+	deletedUpTo map[protocol.TopicPartition]protocol.Offset
+	counts      Counts
+	violation   string
+}
+
+// Counts is what a run has seen, for the test to say that it was not idle.
+type Counts struct {
+	Events, Kills, PowerCuts, Wipes, Stops, Pauses, Cuts, Elections, Unclean, Acknowledged, Truncations, Deletes int
+}
+
+// epochOfTime is when every run begins.
+var epochOfTime = time.UnixMilli(1_800_000_000_000)
+
+// New makes the run of a seed; lines, if not nil, gets a line for each event.
+func New(seed uint64, lines io.Writer) *Simulation {
+	wire.PoisonFrames(true)
+	r := newRandom(seed)
+	s := &Simulation{seed: seed, random: r, plan: newPlan(r.fork()), deletedUpTo: map[protocol.TopicPartition]protocol.Offset{}}
+	s.scheduler = scheduler{now: epochOfTime, start: epochOfTime, hash: fnvOffset, writer: lines}
+	for i := range s.plan.partitions {
+		s.tps = append(s.tps, protocol.TopicPartition{Topic: topicName, Partition: int32(i)})
+	}
+	s.truth, s.pool = newTruth(), compress.NewPool()
+	s.network = &network{s: s, random: r.fork(), cut: map[[2]int]time.Time{}}
+	s.controller = newController(s)
+	for id := range protocol.NodeID(3) {
+		s.machines = append(s.machines, newMachine(s, id+1))
+	}
+	return s
+}
+
+func (s *Simulation) machine(end int) *machine {
+	if end < 1 || end > len(s.machines) {
+		return nil
+	}
+	return s.machines[end-1]
+}
+
+// incarnation of who is at an end; of the controller and the clients there is one.
+func (s *Simulation) incarnation(end int) int {
+	if m := s.machine(end); m != nil {
+		return m.incarnation
+	}
+	return 0
+}
+
+// safe tells whether nothing that was acknowledged may be lost.
+func (s *Simulation) safe() bool { return s.plan.kind != wild }
+
+func (s *Simulation) violate(format string, args ...any) {
+	if s.violation == "" {
+		s.violation = fmt.Sprintf(format, args...)
+		s.linef("violation: %s", s.violation)
+	}
+}
+
+// mostEvents ends a run that does not end by itself.
+const mostEvents = 400_000
+
+// Run runs to the end, or to the first violation, which it gives.
+func (s *Simulation) Run() (counts Counts, violation string) {
+	defer func() {
+		if reason := recover(); reason != nil {
+			text, known := reason.(string)
+			if !known || len(text) < 10 || text[:9] != "invariant" {
+				panic(reason)
+			}
+			s.violate("%s", text)
+			counts, violation = s.counts, s.violation
+		}
+	}()
+	for _, m := range s.machines {
+		m.boot()
+	}
+	s.controllerTicks()
+	s.populate()
+	s.faults()
+	s.after(s.plan.length, "the faults end", s.heal)
+	for !s.over && s.violation == "" && s.step() {
+		s.observe()
+		if s.count > mostEvents {
+			s.violate("it does not end within %d events", mostEvents)
+		}
+	}
+	s.counts.Events, s.counts.Unclean, s.counts.Acknowledged = s.count, s.controller.unclean, len(s.acked)
+	return s.counts, s.violation
+}
+
+// Hash is of all lines of the run.
+func (s *Simulation) Hash() uint64 { return s.hash }
+
+func (s *Simulation) populate() {
+	for _, tp := range s.tps {
+		for range s.plan.producers {
+			p := &producer{s: s, random: s.random.fork(), tp: tp, acks: -1, number: len(s.producers)}
+			if s.random.chance(250) {
+				p.acks = 1
+			}
+			s.producers = append(s.producers, p)
+			p.start()
+		}
+		c := &consumer{s: s, random: s.random.fork(), tp: tp}
+		s.consumers = append(s.consumers, c)
+		c.start()
+	}
+}
+
+func (s *Simulation) controllerTicks() {
+	s.after(50*time.Millisecond, "controller looks around", func() {
+		s.controller.tick()
+		s.controllerTicks()
+	})
+}
+
+func (s *Simulation) acknowledge(a acknowledged) {
+	s.acked = append(s.acked, a)
+	s.linef("acknowledged: %s %d %v", a.tp, a.base, a.values)
+}
+
+// consumed holds what a consumer has read against what was committed.
+func (s *Simulation) consumed(tp protocol.TopicPartition, b record.Batch) {
+	if s.safe() {
+		s.commit(tp, b, "a consumer")
+	}
+}
