@@ -10,6 +10,7 @@
 #   run.sh dumpcheck   Apache Kafka's DumpLogSegments over every file of a loaded node, then Apache Kafka on its directory;
 #                      replicas moved between directories under load; retention of records with timestamps that no clock gave
 #   run.sh compaction  the same input compacted by Ottla and by Apache Kafka, directories exchanged; Apache Kafka's LogCompactionTester
+#   run.sh compaction-long   that tester with OTTLA_COMPACTION_MESSAGES messages (1000000) on both at the same time, measured
 #   run.sh handover    directories of Apache Kafka 4.4.0, 4.1.2 and 3.9.2 to Ottla and back
 #   run.sh crash       kill -9 under load, restart; with 1 GB of log; and the measured start, memory and size
 #   run.sh many        only the part of crash with many partitions: OTTLA_MANY_PARTITIONS idle ones (2000), and OTTLA_KILL_PARTITIONS
@@ -25,9 +26,10 @@
 #   run.sh rebalance   a group of a hundred real members on a thousand partitions, on both
 #   run.sh lag         the metrics of consumer lag beside ConsumerGroupCommand
 #   run.sh diff        raw requests, every field of the answers compared with the record of Apache Kafka
-#   run.sh control     clients, consumers, tools, applications and diff against Apache Kafka 4.4.0, recorded under testdata/control/
+#   run.sh control     clients, consumers, tools, applications, diff and fulldisk against Apache Kafka 4.4.0, recorded under
+#                      testdata/control/ (fulldisk needs root for loop devices)
 #   run.sh control-diff   of it only diff
-#   run.sh control-fulldisk   what Apache Kafka does on a full disk, recorded there too
+#   run.sh control-fulldisk   of it only fulldisk
 #   run.sh control-sample   a few cells against Apache Kafka again, compared with what is recorded; and RESULTS.md is in step (for CI)
 #   run.sh all         install, clients, suites, tools, applications, diff, dumpcheck, handover, crash
 #
@@ -112,6 +114,10 @@ case "${1:-}" in
     "$here/install.sh"
     run_tests TestCompaction 10m
     ;;
+  compaction-long)
+    "$here/install.sh"
+    run_tests TestCompactionLong 300m
+    ;;
   handover)
     "$here/install.sh"
     run_tests TestHandover 10m
@@ -181,6 +187,8 @@ case "${1:-}" in
     run_tests TestTools 10m
     run_tests TestApplications 10m
     run_tests TestDiff 25m
+    on_disks
+    run_tests TestFullDisk 15m
     ;;
   control-diff)
     "$here/install.sh"

@@ -3,8 +3,7 @@ package log
 import (
 	"errors"
 	"fmt"
-	"slices"
-	"time"
+	"syscall"
 
 	"ottla/protocol"
 	"ottla/storage/segment"
@@ -99,29 +98,32 @@ func (l *Log) BeginCleaned(base protocol.Offset, modifiedMs int64) (*segment.Seg
 	if full := l.env.Space.Affords(min(l.opts.Load().SegmentBytes, l.Size())); full != nil {
 		return nil, fmt.Errorf("cannot compact %s yet: %w", l.tp, full)
 	}
-	dir := l.Dir()
-	s, err := segment.CreateCleaned(l.env.Files, dir, base, l.segmentOptions(), modifiedMs)
+	if l.swapWaits.Load() {
+		return nil, fmt.Errorf("cannot compact %s yet: what was compacted before is not wholly in place: %w", l.tp, syscall.ENOSPC)
+	}
+	s, err := l.making.Begin(l.env.Files, l.Dir(), base, l.segmentOptions(), modifiedMs, l.syncUndo)
 	if err != nil {
 		return nil, fmt.Errorf("cannot begin to compact %s: %w", l.tp, err)
 	}
-	l.mu.Lock()
-	l.cleaned = s
-	l.mu.Unlock()
 	return s, nil
 }
 
-// DropCleaned removes the files of a segment that BeginCleaned made, unless Replace has taken it over.
+// DropCleaned removes the files of a segment that BeginCleaned made, unless Replace has taken it over. Those that cannot be removed
+// go before the next is begun. If the order in which they go cannot be made durable the log is poisoned.
 func (l *Log) DropCleaned(s *segment.Segment) error {
-	l.mu.Lock()
-	mine := l.cleaned == s
-	if mine {
-		l.cleaned = nil
-	}
-	l.mu.Unlock()
-	if !mine {
+	l.flushing.Lock()
+	defer l.flushing.Unlock()
+	if l.making.Segment() != s {
 		return nil
 	}
-	return s.Remove()
+	return l.making.Drop(l.syncUndo)
+}
+
+func (l *Log) syncUndo() error {
+	if err := l.env.FS.SyncDir(l.Dir()); err != nil {
+		return l.poison(fmt.Errorf("cannot undo the compaction of %s: %w", l.tp, err))
+	}
+	return nil
 }
 
 // SyncCleaned completes the segment and makes it durable, so that Replace can follow.
@@ -134,71 +136,5 @@ func (l *Log) SyncCleaned(s *segment.Segment) error {
 	if err := l.env.FS.SyncDir(l.Dir()); err != nil {
 		return fmt.Errorf("cannot make a compacted segment of %s durable: %w", l.tp, err)
 	}
-	return nil
-}
-
-// Replace puts a segment that SyncCleaned completed in the place of those it was made from, which v shows. The caller
-// serialises it as Append. Readers of the old segments go on; their files are removed after file.delete.delay.ms.
-//
-// ErrSuperseded and an error for want of space leave the log as it was. DropCleaned is good after any error. Any other error
-// poisons the log; the next start finishes or undoes what was begun, as Apache Kafka does.
-func (l *Log) Replace(now time.Time, v CleanView, cleaned *segment.Segment, old []*segment.Segment) error {
-	if err := l.usable(); err != nil {
-		return fmt.Errorf("%w: %w", ErrSuperseded, err)
-	}
-	at := slices.Index(l.segments, old[0])
-	if l.truncations != v.truncations || at < 0 || at+len(old) >= len(l.segments) || !slices.Equal(l.segments[at:at+len(old)], old) {
-		return ErrSuperseded
-	}
-	l.sawMs.Store(now.UnixMilli())
-	l.touched.Store(true)
-	err := cleaned.MoveToSwap()
-	if err != nil && noSpace(err) {
-		return err // the files are dropped; a start would drop them too, as long as one is .cleaned
-	}
-	if err == nil {
-		err = l.env.FS.SyncDir(l.dir)
-	}
-	l.mu.Lock()
-	l.cleaned = nil // from here on its files may be all that is left
-	if err == nil {
-		l.segments = slices.Replace(slices.Clone(l.segments), at, at+len(old), cleaned)
-		l.publish()
-	}
-	l.mu.Unlock()
-	if err != nil {
-		cleaned.Close()
-		return l.poison(err)
-	}
-	if err := l.putInPlace(cleaned, old); err != nil {
-		return l.poison(fmt.Errorf("cannot put a compacted segment of %s in place: %w", l.tp, err))
-	}
-	gone := old[1:] // the snapshot of the first is the new one's
-	return l.dropSnapshots(func(at protocol.Offset) bool {
-		return slices.ContainsFunc(gone, func(s *segment.Segment) bool { return s.Base() == at })
-	})
-}
-
-// putInPlace is the rest of the swap. Each step is durable before the next: a start that found the new .log beside an old
-// segment of its offsets could not tell which one counts.
-func (l *Log) putInPlace(cleaned *segment.Segment, old []*segment.Segment) error {
-	for _, s := range old {
-		if err := l.doom(s); err != nil {
-			return err
-		}
-	}
-	if err := l.env.FS.SyncDir(l.dir); err != nil {
-		return err
-	}
-	if err := cleaned.PlaceLog(); err != nil {
-		return err
-	}
-	if err := l.env.FS.SyncDir(l.dir); err != nil {
-		return err
-	}
-	if err := cleaned.PlaceIndexes(); err != nil {
-		return err
-	}
-	l.dirStale.Store(true)
 	return nil
 }

@@ -39,6 +39,9 @@ func (l *Log) settle(now time.Time) error {
 	if !l.touched.Load() {
 		return nil
 	}
+	if err := l.finishSwap(); err != nil && l.failed.Load() != nil {
+		return err // what only wants room the next start finishes
+	}
 	if err := l.Flush(now); err != nil {
 		return err
 	}
@@ -69,6 +72,9 @@ func (l *Log) Settle(now time.Time) error {
 		if err := l.setEpochs(l.epochs); err != nil {
 			return err
 		}
+	}
+	if err := l.finishSwap(); err != nil && l.failed.Load() != nil {
+		return err
 	}
 	if err := errors.Join(l.takeSnapshot(l.end, false), l.active().Seal(), l.interim.remove(l), l.bury(now)); err != nil {
 		return l.poison(fmt.Errorf("cannot close the log of %s: %w", l.tp, err))
@@ -138,22 +144,17 @@ func (l *Log) MoveTo(newDir string) error {
 	l.flushing.Lock() // an fsync would look for its files by name
 	defer l.flushing.Unlock()
 	old := l.Dir()
-	moving := slices.Clone(l.segments)
-	l.mu.Lock()
-	if l.cleaned != nil {
-		moving = append(moving, l.cleaned)
+	moving := slices.Concat(l.segments, l.doomed.Segments())
+	if s := l.making.Segment(); s != nil {
+		moving = append(moving, s)
 	}
-	l.mu.Unlock()
-	for i := range l.doomed {
-		if d := &l.doomed[i]; d.segment != nil {
-			moving = append(moving, d.segment)
-		} else {
-			d.file = path.Join(newDir, path.Base(d.file))
-		}
+	if l.swap != nil {
+		moving = append(moving, l.swap.Old()...)
 	}
 	if err := l.env.Files.MoveDir(old, newDir, moving); err != nil {
 		return fmt.Errorf("cannot rename the log of %s: %w", l.tp, err)
 	}
+	l.doomed.Moved(newDir)
 	l.mu.Lock()
 	l.dir = newDir
 	l.mu.Unlock()

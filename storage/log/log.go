@@ -14,6 +14,7 @@ import (
 	"ottla/storage/checkpoint"
 	"ottla/storage/producer"
 	"ottla/storage/segment"
+	"ottla/storage/swap"
 )
 
 // Log is one partition's log. See the package comment for which calls may overlap.
@@ -32,9 +33,13 @@ type Log struct {
 	// The serialised callers'.
 	vector   [][]byte
 	group    []*Entry
-	doomed   []doomed // files that wait for their removal
+	doomed   swap.Doomed
+	swap     *swap.Swap // a compacted segment that is not wholly in place; nil: none
 	jitter   time.Duration
 	dirStale atomic.Bool // entries were added to the directory since it was synced
+	// swapWaits: swap is set, and waits for room.
+	swapWaits atomic.Bool
+	making    swap.Making // by compaction
 
 	sawMs  atomic.Int64 // the newest time a caller told
 	spared atomic.Int64 // see TakeCut
@@ -57,7 +62,6 @@ type Log struct {
 	epochsAhead   bool                    // it differs in epochs that have no batch yet
 	snapshots     []protocol.Offset       // of the .snapshot files, ascending
 	interim       interim                 // the serialised callers'
-	cleaned       *segment.Segment        // being made by compaction
 	truncations   uint64
 }
 

@@ -3,8 +3,6 @@ package log
 import (
 	"errors"
 	"fmt"
-	"io/fs"
-	"path"
 	"slices"
 	"time"
 
@@ -26,13 +24,6 @@ type Maintenance struct {
 	Err              error     // of the environment
 }
 
-// doomed are files that have their .deleted suffix and wait for their end.
-type doomed struct {
-	at      time.Time // zero: the delay begins at the next Maintain
-	segment *segment.Segment
-	file    string
-}
-
 // Maintain does what is due: retention, removal of files whose delay is over, expiry of producers, new indexes for
 // sealed segments where readers found them wrong. As in Kafka, the active segment is rolled by age only by an append,
 // or when all of it has expired. It never flushes; it says so in FlushWanted.
@@ -45,7 +36,7 @@ func (l *Log) Maintain(now time.Time) (m Maintenance) {
 	l.mu.Lock()
 	m.ProducersExpired = l.producers.Expire(now.UnixMilli())
 	l.mu.Unlock()
-	m.Err = errors.Join(l.repair(&m), l.retain(now, &m), l.interim.renew(l), l.bury(now))
+	m.Err = errors.Join(l.finishSwap(), l.repair(&m), l.retain(now, &m), l.interim.renew(l), l.bury(now))
 	v := l.View()
 	m.FlushWanted = v.DurableEnd < v.LogEndOffset && (v.DurableEnd < v.ActiveSegmentBase || l.FlushDue(now))
 	m.NextDeadline = l.nextDeadline(now)
@@ -59,8 +50,11 @@ func (l *Log) nextDeadline(now time.Time) time.Time {
 			next = t
 		}
 	}
-	for _, d := range l.doomed {
-		sooner(d.at)
+	if at := l.doomed.Next(); !at.IsZero() {
+		sooner(at)
+	}
+	if l.swap != nil {
+		sooner(now.Add(retrySwap))
 	}
 	o, v := l.opts.Load(), l.View()
 	if o.FlushAge > 0 && v.DurableEnd < v.LogEndOffset {
@@ -213,53 +207,20 @@ func (l *Log) deleteOldest(count int, now time.Time, m *Maintenance) error {
 	return l.dropSnapshots(func(at protocol.Offset) bool { return at < l.segments[0].Base() })
 }
 
-// doom gives a segment's files, and its snapshot, their .deleted suffix; they are removed after file.delete.delay.ms, or
-// at once where the longer name finds no room.
+// doom puts a segment's files aside; they are removed after file.delete.delay.ms.
 func (l *Log) doom(s *segment.Segment) error {
-	err := s.MarkDeleted()
-	full := noSpace(err)
-	if full {
-		err = s.Remove()
+	err := l.doomed.Segment(s)
+	if err == nil {
+		l.dirStale.Store(true)
+		l.touched.Store(true)
 	}
-	if err != nil {
-		return err
-	}
-	l.dirStale.Store(true)
-	l.touched.Store(true)
-	if !full {
-		l.doomed = append(l.doomed, doomed{segment: s})
-	}
-	return nil
+	return err
 }
 
 // bury removes files whose delay is over.
 func (l *Log) bury(now time.Time) error {
-	var errs []error
-	delay := l.opts.Load().FileDeleteDelay
-	l.doomed = slices.DeleteFunc(l.doomed, func(d doomed) bool {
-		if d.at.IsZero() || d.at.After(now) {
-			return false
-		}
-		errs = append(errs, l.remove(d))
-		return true
-	})
-	for i := range l.doomed {
-		if l.doomed[i].at.IsZero() {
-			l.doomed[i].at = now.Add(delay)
-		}
-	}
-	if err := errors.Join(errs...); err != nil {
-		return fmt.Errorf("cannot remove deleted files of %s: %w", l.tp, err)
-	}
-	return nil
-}
-
-func (l *Log) remove(d doomed) error {
-	if d.segment != nil {
-		return d.segment.Remove()
-	}
-	if err := l.env.FS.Remove(d.file); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
+	if err := l.doomed.Bury(l.env.FS, now, l.opts.Load().FileDeleteDelay); err != nil {
+		return fmt.Errorf("%s: %w", l.tp, err)
 	}
 	return nil
 }
@@ -271,17 +232,9 @@ func (l *Log) dropSnapshots(meant func(protocol.Offset) bool) error {
 		if err != nil || !meant(at) {
 			return false
 		}
-		name := l.snapshotName(at)
-		gone := name + segment.DeletedSuffix
-		renamed := l.env.FS.Rename(name, gone)
-		if noSpace(renamed) {
-			renamed = l.env.FS.Remove(name)
-		}
-		if renamed != nil && !errors.Is(renamed, fs.ErrNotExist) {
-			err = renamed
+		if err = l.doomed.File(l.env.FS, l.snapshotName(at)); err != nil {
 			return false
 		}
-		l.doomed = append(l.doomed, doomed{file: path.Clean(gone)})
 		return true
 	})
 	if err != nil {

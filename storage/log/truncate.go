@@ -23,6 +23,9 @@ func (l *Log) TruncateTo(offset protocol.Offset) error {
 	if offset < l.segments[0].Base() {
 		return l.TruncateFullyAndStartAt(offset)
 	}
+	if err := l.settleSwap(); err != nil {
+		return err
+	}
 	l.touched.Store(true)
 	target := holding(l.segments, offset)
 	end, position, err := l.endBelow(target, offset)
@@ -131,6 +134,9 @@ func (l *Log) cutEpochs(end protocol.Offset) error {
 // TruncateFullyAndStartAt drops everything; the log is empty and begins at offset.
 func (l *Log) TruncateFullyAndStartAt(offset protocol.Offset) error {
 	if err := l.usable(); err != nil {
+		return err
+	}
+	if err := l.settleSwap(); err != nil {
 		return err
 	}
 	if err := l.lowerRecoveryPoint(min(offset, l.segments[0].Base())); err != nil {

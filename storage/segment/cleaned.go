@@ -3,6 +3,7 @@ package segment
 import (
 	"errors"
 	"io"
+	"strings"
 
 	"ottla/protocol"
 )
@@ -12,23 +13,38 @@ import (
 // and the suffix is taken off (LocalLog.replaceSegments). Tidy finishes or undoes what a crash interrupts. The caller
 // syncs the directory between the steps.
 
-// CreateCleaned makes an empty segment in .cleaned files. Left-over files of these names are overwritten.
+// CreateCleaned makes an empty segment in .cleaned files. Left-over files of these names are overwritten. With an error it gives
+// the segment too, for Remove: a .cleaned file that stays would undo a later swap.
 func CreateCleaned(cache *FileCache, dir string, base protocol.Offset, opts Options, modifiedMs int64) (*Segment, error) {
 	s := attach(cache, dir, base, opts)
 	for _, f := range s.files() {
 		f.moved(f.Name() + CleanedSuffix)
 	}
-	return s.create(modifiedMs)
+	_, err := s.create(modifiedMs)
+	return s, err
 }
 
-// MoveToSwap turns the suffix .cleaned into .swap.
+// MoveToSwap turns the suffix .cleaned into .swap. The .log is the last: as long as it is .cleaned, nothing is decided.
 func (s *Segment) MoveToSwap() error {
-	for _, f := range s.files() {
+	for _, f := range []*File{s.offsets.file, s.times.file, s.txn, s.log} {
 		if err := f.changeSuffix(CleanedSuffix, SwapSuffix); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// RemoveSwap deletes those files that MoveToSwap, which failed at another one, has renamed, and tells whether there were any.
+// A start takes files with .swap for complete unless it finds one with .cleaned, so their removal must be durable before
+// Remove.
+func (s *Segment) RemoveSwap() (any bool, err error) {
+	for _, f := range s.files() {
+		if strings.HasSuffix(f.Name(), SwapSuffix) {
+			any = true
+			err = errors.Join(err, f.remove())
+		}
+	}
+	return any, err
 }
 
 // PlaceLog takes the suffix .swap off the .log, PlaceIndexes then off the other files: once the .log has its name, a start

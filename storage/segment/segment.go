@@ -225,11 +225,13 @@ func (s *Segment) SyncIndexes() error {
 	return nil
 }
 
-// MarkDeleted renames the files to .deleted. Readers that have them pinned go on.
+// MarkDeleted renames the files to .deleted; those that have that suffix already stay. Readers that have them pinned go on.
 func (s *Segment) MarkDeleted() error {
 	for _, f := range s.files() {
-		if err := f.rename(f.Name() + DeletedSuffix); err != nil {
-			return err
+		if name := f.Name(); !strings.HasSuffix(name, DeletedSuffix) {
+			if err := f.rename(name + DeletedSuffix); err != nil {
+				return err
+			}
 		}
 	}
 	return nil

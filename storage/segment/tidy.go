@@ -3,6 +3,7 @@ package segment
 import (
 	"fmt"
 	"path"
+	"slices"
 	"strings"
 
 	"ottla/protocol"
@@ -22,11 +23,12 @@ const never protocol.Offset = 1<<63 - 1
 // Tidy finishes or undoes in a partition's directory what a crash interrupted, as LogLoader does: .deleted and temporary
 // files go; .cleaned files are an unfinished compaction and go; .swap files are a finished one and replace what they
 // were made from. entries are what the directory holds. It returns how many files it dealt with: if any, what the
-// directory holds is to be listed anew; the caller syncs it. Snapshots of the metadata log (.checkpoint) are not its
-// business.
+// directory holds is to be listed anew; the caller syncs it. A crash, or an error, leaves what Tidy finishes when it is called
+// again. Snapshots of the metadata log (.checkpoint) are not its business.
 func Tidy(cache *FileCache, dir string, entries []vfs.Entry) (handled int, err error) {
 	t := &tidier{cache: cache, dir: dir}
 	leastCleaned := never
+	var cleaned []string
 	var swaps []vfs.Entry
 	for _, e := range entries {
 		base, suffix, ok := ParseName(e.Name)
@@ -36,7 +38,7 @@ func Tidy(cache *FileCache, dir string, entries []vfs.Entry) (handled int, err e
 			err = t.discard(e.Name)
 		case ok && strings.HasSuffix(suffix, CleanedSuffix):
 			leastCleaned = min(leastCleaned, base)
-			err = t.discard(e.Name)
+			cleaned = append(cleaned, e.Name)
 		case ok && strings.HasSuffix(suffix, SwapSuffix):
 			swaps = append(swaps, e)
 		}
@@ -44,7 +46,16 @@ func Tidy(cache *FileCache, dir string, entries []vfs.Entry) (handled int, err e
 			return t.handled, err
 		}
 	}
-	return t.handled, t.finishSwap(swaps, leastCleaned)
+	swaps, err = t.undoSwap(swaps, leastCleaned)
+	if err != nil {
+		return t.handled, err
+	}
+	for _, name := range cleaned {
+		if err := t.discard(name); err != nil {
+			return t.handled, err
+		}
+	}
+	return t.handled, t.finishSwap(swaps)
 }
 
 func (t *tidier) discard(name string) error {
@@ -55,32 +66,76 @@ func (t *tidier) discard(name string) error {
 	return nil
 }
 
-// finishSwap puts swapped-in segments in place. Those at or after an unfinished .cleaned one were not complete.
-func (t *tidier) finishSwap(swaps []vfs.Entry, leastCleaned protocol.Offset) error {
+// undoSwap removes those swapped-in files that are at or after an unfinished .cleaned one: they were not all renamed. It gives
+// the others. The .cleaned file that says so goes later.
+func (t *tidier) undoSwap(swaps []vfs.Entry, leastCleaned protocol.Offset) (complete []vfs.Entry, err error) {
+	for _, e := range swaps {
+		base, _, _ := ParseName(e.Name)
+		if base < leastCleaned {
+			complete = append(complete, e)
+		} else if err := t.discard(e.Name); err != nil {
+			return nil, err
+		}
+	}
+	if len(complete) < len(swaps) {
+		return complete, t.sync()
+	}
+	return complete, nil
+}
+
+func (t *tidier) sync() error {
+	if err := t.cache.fs.SyncDir(t.dir); err != nil {
+		return fmt.Errorf("cannot sync what a start has tidied up: %w", err)
+	}
+	return nil
+}
+
+// finishSwap puts swapped-in segments in place, the .log files first: beside one that has its name, a start only puts the rest
+// in place. Each step is durable before the next, as in the swap itself.
+func (t *tidier) finishSwap(swaps []vfs.Entry) error {
 	least, most := never, protocol.NoOffset
-	var valid []string
+	var logs, indexes []string
 	for _, e := range swaps {
 		base, suffix, _ := ParseName(e.Name)
-		if base >= leastCleaned {
-			if err := t.discard(e.Name); err != nil {
-				return err
-			}
-			continue
-		}
-		valid = append(valid, e.Name)
 		if suffix != LogSuffix+SwapSuffix {
+			indexes = append(indexes, e.Name)
 			continue
 		}
+		logs = append(logs, e.Name)
 		next, err := t.endOfSwap(base, e.Size)
 		if err != nil {
 			return err
 		}
 		least, most = min(least, base), max(most, next)
 	}
+	if len(logs) > 0 { // who died in between may not have synced their names yet, without which the old ones count
+		if err := t.sync(); err != nil {
+			return err
+		}
+	}
+	before := t.handled
 	if err := t.discardRange(least, most); err != nil {
 		return err
 	}
-	for _, name := range valid {
+	if t.handled > before {
+		if err := t.sync(); err != nil {
+			return err
+		}
+	}
+	if err := t.place(logs); err != nil {
+		return err
+	}
+	if len(logs) > 0 && len(indexes) > 0 {
+		if err := t.sync(); err != nil {
+			return err
+		}
+	}
+	return t.place(indexes)
+}
+
+// place takes the suffix .swap off files.
+func (t *tidier) place(names []string) error {
+	for _, name := range slices.Sorted(slices.Values(names)) {
 		t.handled++
 		target := strings.TrimSuffix(name, SwapSuffix)
 		if err := t.cache.fs.Rename(path.Join(t.dir, name), path.Join(t.dir, target)); err != nil {

@@ -22,6 +22,12 @@ func (s *Store) Exclusively(l *log.Log, task func()) (ran bool) {
 		ran = true
 		task()
 	})
+	s.mu.Lock()
+	if s.holds(e) {
+		s.schedule.touch(e) // the delay of what was put aside begins, and a swap that found no room goes on
+	}
+	s.mu.Unlock()
+	s.wake()
 	return ran
 }
 
