@@ -232,6 +232,29 @@ type Progress struct {
 	LastCaughtUp time.Time
 }
 
+// Nearest chooses the replica from which a consumer is to read instead of this leader: of those that are near it and have
+// the offset the one that is furthest, then the one that was caught up last; NoNode if the leader is near too, or nobody is
+// (KIP-392, RackAwareReplicaSelector).
+func (p *Partition) Nearest(offset protocol.Offset, near func(protocol.NodeID) bool) protocol.NodeID {
+	if near(p.options.NodeID) {
+		return protocol.NoNode
+	}
+	var best *follower
+	for i := range p.followers {
+		f := &p.followers[i]
+		if f.logEnd < offset || f.logStart > offset || !near(f.id) {
+			continue
+		}
+		if best == nil || f.logEnd > best.logEnd || f.logEnd == best.logEnd && f.lastCaughtUp.After(best.lastCaughtUp) {
+			best = f
+		}
+	}
+	if best == nil {
+		return protocol.NoNode
+	}
+	return best.id
+}
+
 // Followers gives the progress of each follower, in the order of the assignment.
 func (p *Partition) Followers() []Progress {
 	progress := make([]Progress, len(p.followers))

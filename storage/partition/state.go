@@ -124,6 +124,9 @@ type View struct {
 	MinISR int
 }
 
+// InSync tells whether a node is in the committed ISR.
+func (v *View) InSync(id protocol.NodeID) bool { return slices.Contains(v.ISR, id) }
+
 // CheckEpoch compares the leader epoch that a request carries with ours
 // (KIP-320): FENCED_LEADER_EPOCH if the request is behind, UNKNOWN_LEADER_EPOCH
 // if we are. NoLeaderEpoch is not compared.

@@ -19,7 +19,7 @@ import (
 // cancel ends the waiting: done is called with what there is. It may be called
 // at any time, also after done.
 func (m *Manager) Fetch(now time.Time, req FetchRequest, done func([]FetchResult)) (cancel func()) {
-	p := &poll{manager: m, req: req, done: done, slots: make([]slot, len(req.Partitions))}
+	p := &poll{manager: m, now: now, req: req, done: done, slots: make([]slot, len(req.Partitions))}
 	for i := range req.Partitions {
 		s := &p.slots[i]
 		s.index = -1
@@ -53,6 +53,7 @@ func release(results []FetchResult) {
 // looks whether anything it depends on has changed, and reads anew.
 type poll struct {
 	manager *Manager
+	now     time.Time // when it came
 	req     FetchRequest
 	done    func([]FetchResult)
 	slots   []slot
@@ -129,7 +130,11 @@ func (p *poll) readAll() (results []FetchResult, enough bool) {
 	left, atLeastOne := p.req.MaxBytes, true
 	found := int64(0)
 	for i := range p.slots {
-		results[i] = p.readSlot(i, max(0, min(p.req.Partitions[i].MaxBytes, left)), atLeastOne)
+		if p.mustWait(i) {
+			results[i] = p.readSlot(i, 0, false)
+		} else {
+			results[i] = p.readSlot(i, max(0, min(p.req.Partitions[i].MaxBytes, left)), atLeastOne)
+		}
 		size := results[i].Records.Len()
 		if size > 0 {
 			atLeastOne = false

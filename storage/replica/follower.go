@@ -6,9 +6,8 @@ import (
 	"time"
 
 	"ottla/protocol"
-	"ottla/protocol/record"
 	"ottla/protocol/wire"
-	"ottla/storage/log"
+	"ottla/storage/follow"
 	"ottla/storage/partition"
 )
 
@@ -51,7 +50,8 @@ func (m *Manager) AppendFromLeader(now time.Time, data LeaderData) (FollowerPosi
 		if end := r.log().View().LogEndOffset; end != data.Offset {
 			return protocol.NoOffset, protocol.Errorf(protocol.InvalidRequest, "offset %d of %s was fetched, but its log ends at %d", data.Offset, r.tp, end)
 		}
-		broken := r.appendCopied(now, &data)
+		copied, broken := follow.Append(now, r.log(), data.LeaderEpoch, data.Records, r.restart)
+		r.traffic.ReplicatedIn.Add(copied)
 		if !isOfLeader(broken) {
 			return protocol.NoOffset, broken
 		}
@@ -105,7 +105,7 @@ func (m *Manager) following(now time.Time, tp protocol.TopicPartition, epoch pro
 	admitted := err == nil
 	var s settlement
 	if admitted {
-		s, err = r.follow(epoch, change)
+		s, err = r.changeFollower(epoch, change)
 	}
 	view := r.log().View()
 	position := FollowerPosition{
@@ -147,8 +147,8 @@ func (r *Replica) checkFollowing(epoch protocol.LeaderEpoch) error {
 	return view.CheckEpoch(epoch)
 }
 
-// follow makes a change and tells the core, which moves the high watermark with a log that was cut. appendMu is held.
-func (r *Replica) follow(epoch protocol.LeaderEpoch, change func(r *Replica) (protocol.Offset, error)) (settlement, error) {
+// changeFollower makes a change and tells the core, which moves the high watermark with a log that was cut. appendMu is held.
+func (r *Replica) changeFollower(epoch protocol.LeaderEpoch, change func(r *Replica) (protocol.Offset, error)) (settlement, error) {
 	before := r.log().View()
 	highWatermark, err := change(r)
 	after := r.log().View()
@@ -156,68 +156,6 @@ func (r *Replica) follow(epoch protocol.LeaderEpoch, change func(r *Replica) (pr
 	defer r.stateMu.Unlock()
 	effects, _ := r.core.Replicated(epoch, r.ends(), highWatermark)
 	return r.publish(effects, after.LogEndOffset != before.LogEndOffset || after.LogStartOffset != before.LogStartOffset), err
-}
-
-// appendCopied appends the batches of a fetch, in one write. appendMu is held.
-func (r *Replica) appendCopied(now time.Time, data *LeaderData) error {
-	entries, broken := splitCopied(r.entries[:0], data.Records)
-	defer func() { clear(entries); r.entries = entries[:0] }()
-	if len(entries) == 0 {
-		return broken
-	}
-	if err := r.beginWithin(entries[0].Batch); err != nil {
-		return err
-	}
-	if err := r.log().Append(now, data.LeaderEpoch, entries); err != nil {
-		return err
-	}
-	for _, e := range entries {
-		if e.Err != nil {
-			return r.refuseCopied(data.Offset, entries, e)
-		}
-		r.traffic.ReplicatedIn.Add(int64(len(e.Batch)))
-	}
-	return broken
-}
-
-// refuseCopied cuts what was appended behind a batch that was refused: it would leave a hole. appendMu is held.
-func (r *Replica) refuseCopied(end protocol.Offset, entries []*log.Entry, refused *log.Entry) error {
-	for _, e := range entries {
-		if e == refused {
-			break
-		}
-		end = e.LastOffset + 1
-	}
-	if err := r.log().TruncateTo(end); err != nil {
-		return err
-	}
-	return protocol.Errorf(protocol.CorruptMessage, "what the leader of %s sent cannot be appended: %v", r.tp, refused.Err)
-}
-
-// beginWithin lets an empty log begin at the base of a batch that its start lies within: the leader's records were
-// deleted up to there (Partition.appendRecordsToFollowerOrFutureReplica). appendMu is held.
-func (r *Replica) beginWithin(first record.Batch) error {
-	view := r.log().View()
-	if view.LogStartOffset != view.LogEndOffset || first.BaseOffset() >= view.LogEndOffset || first.LastOffset() < view.LogEndOffset {
-		return nil
-	}
-	return r.restart(first.BaseOffset())
-}
-
-// splitCopied cuts bytes into batches; the last may be incomplete. The error says that what follows is no batch.
-func splitCopied(entries []*log.Entry, bytes []byte) ([]*log.Entry, error) {
-	for len(bytes) > 0 {
-		batch, rest, err := record.Next(bytes)
-		if errors.Is(err, record.ErrShort) {
-			break
-		}
-		if err != nil {
-			return entries, protocol.Errorf(protocol.CorruptMessage, "the leader sent what is no batch: %v", err)
-		}
-		entries = append(entries, &log.Entry{Batch: batch, Origin: log.OriginFollower})
-		bytes = rest
-	}
-	return entries, nil
 }
 
 // flushBeforeAck makes durable what the next fetch would acknowledge, where only durable records count. appendMu is held.
@@ -268,7 +206,7 @@ func (r *Replica) restart(offset protocol.Offset) error {
 	return nil
 }
 
-// truncated tells the core of a shorter log; follow wakes those who wait. appendMu is held.
+// truncated tells the core of a shorter log; changeFollower wakes those who wait. appendMu is held.
 func (r *Replica) truncated(ends partition.Ends) {
 	r.stateMu.Lock()
 	r.core.Truncated(ends)

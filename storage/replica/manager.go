@@ -15,6 +15,7 @@ import (
 	"ottla/protocol/compress"
 	"ottla/storage/deadlines"
 	"ottla/storage/log"
+	"ottla/storage/move"
 	"ottla/storage/partition"
 	"ottla/storage/store"
 	"ottla/storage/traffic"
@@ -43,6 +44,12 @@ type Options struct {
 	// answer once, later; it pauses before it sends a wish that failed again. nil:
 	// the ISR never changes by itself.
 	AlterPartition func(tp protocol.TopicPartition, wish *partition.AlterPartition, answer func(now time.Time, result partition.AlterResult))
+	// Rack gives the rack of a broker that is alive (broker.rack), "" if it has none. With it consumers of a rack are told of
+	// the replica there (replica.selector.class with RackAwareReplicaSelector). nil: leaders serve all consumers.
+	Rack func(id protocol.NodeID) string
+	// Throttled tells whether what a follower gets of a partition is limited while it is not in sync
+	// (leader.replication.throttled.replicas); see SetReplicationLimit. nil: no.
+	Throttled func(tp protocol.TopicPartition, follower protocol.NodeID) bool
 	// Assign tells the controller that a replica is to be in another directory, which
 	// is answered by an Apply with that directory. nil: replicas never move.
 	Assign func(tp protocol.TopicPartition, topicID protocol.TopicID, dir protocol.DirectoryID)
@@ -90,8 +97,10 @@ type Manager struct {
 
 	traffic traffic.Topics
 	timers  deadlines.Timers
-	moves   moves
-	polling atomic.Int64 // fetches that wait
+	moves   move.List[*Replica]
+	// replication is what followers that are not in sync may get.
+	replication move.Limit
+	polling     atomic.Int64 // fetches that wait
 
 	tickMu         sync.Mutex
 	nextCheckpoint time.Time
@@ -278,7 +287,7 @@ func (m *Manager) outOfReach(tp protocol.TopicPartition, isNew bool) error {
 func (m *Manager) Remove(now time.Time, tp protocol.TopicPartition, deleteLog bool) error {
 	defer m.lock(tp)()
 	m.failed.Delete(tp)
-	m.moves.end(tp)
+	m.moves.End(tp)
 	if value, found := m.replicas.LoadAndDelete(tp); found {
 		r := value.(*Replica)
 		r.appendMu.Lock()

@@ -2,8 +2,6 @@ package replica
 
 import (
 	"errors"
-	"slices"
-	"sync"
 	"time"
 
 	"ottla/protocol"
@@ -27,96 +25,21 @@ const (
 	movePoll  = 200 * time.Millisecond // while the controller's answer is awaited
 )
 
-// moving is one replica on its way to another directory. It is guarded by moves.mu.
-type moving struct {
-	replica  *Replica
-	target   protocol.DirectoryID
-	asked    bool // the controller was told of the target
-	accepted bool // it has noted it: the directories may be swapped
-	running  bool // a step is under way
-	dirty    int  // bytes copied since the last flush; of the step under way
-	ended    bool
-	due      time.Time
-}
-
-// moves are the replicas that move.
-type moves struct {
-	limit move.Limit
-	mu    sync.Mutex
-	of    map[protocol.TopicPartition]*moving
-	last  time.Time // the newest time that Tick has told
-}
-
-func (ms *moves) get(tp protocol.TopicPartition) *moving {
-	ms.mu.Lock()
-	defer ms.mu.Unlock()
-	return ms.of[tp]
-}
-
-// end forgets a move; the step under way, if any, has no effect any more. It tells what the controller was told.
-func (ms *moves) end(tp protocol.TopicPartition) (was *moving) {
-	ms.mu.Lock()
-	defer ms.mu.Unlock()
-	was = ms.of[tp]
-	if was != nil {
-		was.ended = true
-		delete(ms.of, tp)
-	}
-	return was
-}
-
-// stop ends all moves; the next start goes on with them.
-func (ms *moves) stop() {
-	ms.mu.Lock()
-	defer ms.mu.Unlock()
-	for _, mv := range ms.of {
-		mv.ended = true
-	}
-	clear(ms.of)
-}
-
-// accepted are the moves of which only the swap is left to do.
-func (ms *moves) accepted() (list []*moving) {
-	ms.mu.Lock()
-	defer ms.mu.Unlock()
-	for _, mv := range ms.of {
-		if mv.accepted && !mv.running {
-			list = append(list, mv)
-		}
-	}
-	slices.SortFunc(list, func(a, b *moving) int { return comparePartitions(a.replica.tp, b.replica.tp) })
-	return list
-}
-
-// next is when a step is due; zero: never.
-func (ms *moves) next() time.Time {
-	ms.mu.Lock()
-	defer ms.mu.Unlock()
-	var next time.Time
-	for _, mv := range ms.of {
-		if !mv.running && (next.IsZero() || mv.due.Before(next)) {
-			next = mv.due
-		}
-	}
-	return next
-}
+// moving is one replica on its way to another directory.
+type moving = move.Move[*Replica]
 
 // SetMoveLimit says how many bytes a second all moves of the node together may copy
 // (replica.alter.log.dirs.io.max.bytes.per.second); a negative number is no limit.
 func (m *Manager) SetMoveLimit(bytesPerSecond int64) {
-	m.moves.limit.Set(bytesPerSecond)
-	m.moves.mu.Lock()
-	for _, mv := range m.moves.of {
-		mv.due = m.moves.last
-	}
-	m.moves.mu.Unlock()
+	m.moves.Limit.Set(bytesPerSecond)
+	m.moves.Hurry()
 	m.timers.Wake()
 }
 
 // MovingTo gives the directory to which a replica is on its way.
 func (m *Manager) MovingTo(tp protocol.TopicPartition) (protocol.DirectoryID, bool) {
-	if mv := m.moves.get(tp); mv != nil {
-		return mv.target, true
+	if mv := m.moves.Get(tp); mv != nil {
+		return mv.Target, true
 	}
 	return protocol.DirectoryID{}, false
 }
@@ -151,8 +74,8 @@ func (m *Manager) Move(now time.Time, tp protocol.TopicPartition, dir string) er
 	if r.view.Load().Role == partition.Offline {
 		return protocol.Errorf(protocol.KafkaStorageError, "Partition %s is offline", tp)
 	}
-	if mv := m.moves.get(tp); mv != nil {
-		if mv.target == target {
+	if mv := m.moves.Get(tp); mv != nil {
+		if mv.Target == target {
 			return nil
 		}
 		m.cancel(now, mv)
@@ -192,25 +115,14 @@ func (m *Manager) moveTarget(dir string) (target protocol.DirectoryID, broken st
 }
 
 func (m *Manager) startMove(now time.Time, r *Replica, target protocol.DirectoryID, accepted bool) {
-	m.moves.mu.Lock()
-	if m.moves.of == nil {
-		m.moves.of = map[protocol.TopicPartition]*moving{}
-	}
-	m.moves.of[r.tp] = &moving{replica: r, target: target, asked: accepted, accepted: accepted, due: now}
-	m.moves.mu.Unlock()
+	m.moves.Start(now, r.tp, r, target, accepted)
 	m.timers.Wake()
 }
 
 // moveApplied takes note of the directory in which the cluster has a replica: the target's comes as the answer to Assign.
 // Where a start has found a future log, the move goes on.
 func (m *Manager) moveApplied(now time.Time, r *Replica, dir protocol.DirectoryID) {
-	m.moves.mu.Lock()
-	mv := m.moves.of[r.tp]
-	if mv != nil && dir == mv.target && !mv.accepted {
-		mv.accepted, mv.due = true, now
-	}
-	m.moves.mu.Unlock()
-	if mv != nil {
+	if m.moves.Accept(now, r.tp, dir) {
 		m.timers.Wake()
 		return
 	}
@@ -225,7 +137,7 @@ func (m *Manager) moveApplied(now time.Time, r *Replica, dir protocol.DirectoryI
 }
 
 func (m *Manager) moveOptions(tp protocol.TopicPartition, opts log.Options) {
-	if m.moves.get(tp) == nil {
+	if m.moves.Get(tp) == nil {
 		return
 	}
 	_ = m.options.Store.WithFuture(tp, func(l *log.Log) error { // without one the move has just ended
@@ -236,10 +148,10 @@ func (m *Manager) moveOptions(tp protocol.TopicPartition, opts log.Options) {
 
 // cancel gives a move up; the replica stays where it is.
 func (m *Manager) cancel(now time.Time, mv *moving) {
-	if m.moves.end(mv.replica.tp) != mv {
+	if m.moves.End(mv.Replica.tp) != mv {
 		return
 	}
-	m.removeFuture(now, mv.replica.tp)
+	m.removeFuture(now, mv.Replica.tp)
 	m.revert(mv)
 }
 
@@ -251,9 +163,9 @@ func (m *Manager) removeFuture(now time.Time, tp protocol.TopicPartition) {
 
 // revert tells the controller where the replica stays, if it was told otherwise.
 func (m *Manager) revert(mv *moving) {
-	if mv.asked && m.options.Assign != nil {
-		if at, known := m.options.Store.DirectoryOf(mv.replica.tp); known && at != mv.target {
-			m.options.Assign(mv.replica.tp, mv.replica.view.Load().TopicID, at)
+	if mv.Asked() && m.options.Assign != nil {
+		if at, known := m.options.Store.DirectoryOf(mv.Replica.tp); known && at != mv.Target {
+			m.options.Assign(mv.Replica.tp, mv.Replica.view.Load().TopicID, at)
 		}
 	}
 }
@@ -264,35 +176,7 @@ func (m *Manager) tickMoves(now time.Time) {
 	if most <= 0 {
 		most = len(m.options.Store.Directories())
 	}
-	var start []*moving
-	m.moves.mu.Lock()
-	m.moves.last = now
-	var due []*moving
-	for _, mv := range m.moves.of {
-		switch {
-		case mv.running:
-			most--
-		case !mv.due.After(now):
-			due = append(due, mv)
-		}
-	}
-	slices.SortFunc(due, func(a, b *moving) int {
-		if by := a.due.Compare(b.due); by != 0 {
-			return by
-		}
-		return comparePartitions(a.replica.tp, b.replica.tp)
-	})
-	for _, mv := range due {
-		if most <= 0 {
-			mv.due = now.Add(movePoll)
-			continue
-		}
-		most--
-		mv.running = true
-		start = append(start, mv)
-	}
-	m.moves.mu.Unlock()
-	for _, mv := range start {
+	for _, mv := range m.moves.Due(now, most) {
 		m.options.Workers(func() { m.stepMove(now, mv) })
 	}
 }
@@ -300,45 +184,43 @@ func (m *Manager) tickMoves(now time.Time) {
 // stepMove does one step of a move and says when the next is due.
 func (m *Manager) stepMove(now time.Time, mv *moving) {
 	next, over := m.copyStep(now, mv)
-	m.moves.mu.Lock()
-	mv.running, mv.due = false, next
-	m.moves.mu.Unlock()
+	m.moves.Stepped(mv, next)
 	if over {
-		m.moves.end(mv.replica.tp)
+		m.moves.End(mv.Replica.tp)
 	}
 	m.timers.Wake()
 }
 
 // copyStep copies what a step may, asks the controller once there is little left, and swaps when it has answered.
 func (m *Manager) copyStep(now time.Time, mv *moving) (next time.Time, over bool) {
-	allowed, again := m.moves.limit.Ask(now, moveRounds*moveReadBytes)
+	allowed, again := m.moves.Limit.Ask(now, moveRounds*moveReadBytes)
 	if allowed == 0 {
 		return again, false
 	}
-	r := mv.replica
+	r := mv.Replica
 	caughtUp := false
 	err := m.options.Store.WithFuture(r.tp, func(future *log.Log) error {
 		left, done := allowed, false
-		for round := 0; round < moveRounds && left > 0 && !done && !m.hasEnded(mv); round++ {
+		for round := 0; round < moveRounds && left > 0 && !done && !m.moves.HasEnded(mv); round++ {
 			copied, all, err := move.Step(now, r.log(), future, protocol.Offset(r.highWatermark.Load()), min(left, moveReadBytes))
-			m.moves.limit.Copied(now, copied)
+			m.moves.Limit.Copied(now, copied)
 			if err != nil {
 				return err
 			}
 			left -= copied
-			mv.dirty += copied
+			mv.Dirty += copied
 			done, caughtUp = all || copied == 0, all
 		}
 		return nil
 	})
-	if err == nil && (mv.dirty >= moveDirty || caughtUp && mv.dirty > 0) {
+	if err == nil && (mv.Dirty >= moveDirty || caughtUp && mv.Dirty > 0) {
 		m.options.Store.FlushFuture(now, r.tp)
-		mv.dirty = 0
+		mv.Dirty = 0
 	}
 	if err != nil {
 		return m.moveFailed(now, mv, err)
 	}
-	if !caughtUp || m.hasEnded(mv) {
+	if !caughtUp || m.moves.HasEnded(mv) {
 		return now, false
 	}
 	if !m.askToMove(mv) {
@@ -349,43 +231,34 @@ func (m *Manager) copyStep(now time.Time, mv *moving) (next time.Time, over bool
 
 // askToMove tells the controller of the target, once, and tells whether it has accepted it (KIP-858).
 func (m *Manager) askToMove(mv *moving) (accepted bool) {
-	m.moves.mu.Lock()
-	accepted, ask := mv.accepted || m.options.Assign == nil, !mv.asked && !mv.ended
-	mv.asked = true
-	m.moves.mu.Unlock()
-	if ask && m.options.Assign != nil {
-		m.options.Assign(mv.replica.tp, mv.replica.view.Load().TopicID, mv.target)
+	accepted, tell := m.moves.Ask(mv)
+	if tell && m.options.Assign != nil {
+		m.options.Assign(mv.Replica.tp, mv.Replica.view.Load().TopicID, mv.Target)
 	}
-	return accepted
-}
-
-func (m *Manager) hasEnded(mv *moving) bool {
-	m.moves.mu.Lock()
-	defer m.moves.mu.Unlock()
-	return mv.ended
+	return accepted || m.options.Assign == nil
 }
 
 // moveFailed decides what an error means: want of space passes, anything else ends the move.
 func (m *Manager) moveFailed(now time.Time, mv *moving, err error) (next time.Time, over bool) {
 	if noSpace(err) {
-		m.warnFull(now, mv.replica.tp, err)
+		m.warnFull(now, mv.Replica.tp, err)
 		return now.Add(moveRetry), false
 	}
-	if !m.hasEnded(mv) {
-		m.options.Logger.Error("a replica cannot move to another directory and stays where it is", "partition", mv.replica.tp.String(), "error", err)
+	if !m.moves.HasEnded(mv) {
+		m.options.Logger.Error("a replica cannot move to another directory and stays where it is", "partition", mv.Replica.tp.String(), "error", err)
 	}
 	var ofSource *move.SourceError
 	if errors.As(err, &ofSource) {
-		mv.replica.readFailed(err)
+		mv.Replica.readFailed(err)
 	}
-	defer m.lock(mv.replica.tp)()
+	defer m.lock(mv.Replica.tp)()
 	m.cancel(now, mv)
 	return now, true
 }
 
 // swap puts the future log in the place of the present one, if it can have all of it soon.
 func (m *Manager) swap(now time.Time, mv *moving) (next time.Time, over bool) {
-	r := mv.replica
+	r := mv.Replica
 	unlock := m.lock(r.tp) // so that nobody gives the move up in between
 	r.appendMu.Lock()
 	shown, failed, err := m.swapLocked(now, mv)
@@ -398,7 +271,7 @@ func (m *Manager) swap(now time.Time, mv *moving) (next time.Time, over bool) {
 	}
 	r.appendMu.Unlock()
 	if err == nil {
-		m.moves.end(r.tp)
+		m.moves.End(r.tp)
 	}
 	unlock()
 	r.settle(s)
@@ -424,15 +297,15 @@ var errBehind = errors.New("the future log is still behind")
 
 // swapLocked is what of a swap needs appendMu. shown tells that readers and appenders have the future log.
 func (m *Manager) swapLocked(now time.Time, mv *moving) (shown bool, failed protocol.DirectoryID, err error) {
-	r := mv.replica
-	if m.closed || m.hasEnded(mv) || r.failure() != nil || r.view.Load().Role == partition.Offline {
+	r := mv.Replica
+	if m.closed || m.moves.HasEnded(mv) || r.failure() != nil || r.view.Load().Role == partition.Offline {
 		return false, failed, store.ErrNoFuture
 	}
 	highWatermark := protocol.Offset(r.highWatermark.Load())
 	prepare := func(future *log.Log) error {
 		for range swapRounds {
 			copied, all, err := move.Step(now, r.log(), future, highWatermark, moveReadBytes)
-			m.moves.limit.Copied(now, copied)
+			m.moves.Limit.Copied(now, copied)
 			if err != nil {
 				return err
 			}

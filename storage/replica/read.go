@@ -86,6 +86,9 @@ func (r *Replica) tryRead(req *FetchRequest, part *FetchPartition, at position, 
 	result.HighWatermark = min(highWatermark, view.LogEndOffset)
 	result.LastStableOffset = lastStable(result.HighWatermark, view)
 	result.LogStartOffset = view.LogStartOffset
+	if result.PreferredReadReplica = r.nearest(req, part, at.view); result.PreferredReadReplica != protocol.NoNode {
+		return result, nil
+	}
 	if part.LastFetchedEpoch != protocol.NoLeaderEpoch {
 		diverging, err := r.diverging(part, view.LogStartOffset)
 		if err != nil || diverging != nil {

@@ -42,7 +42,7 @@ func (m *Manager) NextDeadline() time.Time {
 		next = m.nextISRCheck
 	}
 	m.tickMu.Unlock()
-	for _, at := range [...]time.Time{m.timers.Next(), m.moves.next()} {
+	for _, at := range [...]time.Time{m.timers.Next(), m.moves.Next()} {
 		if !at.IsZero() && at.Before(next) {
 			next = at
 		}
@@ -130,7 +130,7 @@ func (r *Replica) offline() {
 // Close answers everyone who waits and writes the high watermarks. The logs are
 // the store's to close, after this.
 func (m *Manager) Close(now time.Time) error {
-	for _, mv := range m.moves.accepted() {
+	for _, mv := range m.moves.Accepted() {
 		m.swap(now, mv) // Apache Kafka, if it is the next on the directories, would take the future log as it is
 	}
 	m.lifecycle.Lock()
@@ -139,7 +139,7 @@ func (m *Manager) Close(now time.Time) error {
 		return nil
 	}
 	m.closed = true
-	m.moves.stop()
+	m.moves.Stop()
 	err := m.checkpoint()
 	for _, r := range m.sorted() {
 		r.appendMu.Lock()

@@ -38,9 +38,10 @@ var arrows = map[string][]string{
 	"storage/store":      {"storage/log", "storage/clean", "storage/logdir"},
 	"storage/partition":  {"protocol"},
 	"storage/move":       {"storage/log"},
+	"storage/follow":     {"storage/log"},
 	"storage/deadlines":  {},
 	"storage/traffic":    {"protocol"},
-	"storage/replica":    {"storage/log", "storage/partition", "storage/store", "storage/move", "storage/deadlines", "storage/traffic", "protocol/client"},
+	"storage/replica":    {"storage/log", "storage/partition", "storage/store", "storage/move", "storage/follow", "storage/deadlines", "storage/traffic", "protocol/client"},
 	"storage/fetcher":    {"storage/replica", "storage/move"},
 
 	"controller/machine":  {"protocol"},

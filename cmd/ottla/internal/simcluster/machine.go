@@ -46,6 +46,7 @@ type machine struct {
 	needed      int    // the version of the metadata that has the registration
 	image       *image // that was applied; nil: none yet
 	tickAt      time.Time
+	tasks       []*work
 
 	lastClean bool
 	seen      map[protocol.TopicPartition]*seen
@@ -132,7 +133,24 @@ func (m *machine) work(task func()) {
 		task()
 		return
 	}
-	m.after(m.random.between(0, m.s.plan.latency/4), "works", task)
+	t := &work{run: task}
+	m.tasks = append(m.tasks, t)
+	m.after(m.random.between(0, m.s.plan.latency/4), "works", func() { m.do(t) })
+}
+
+// work is a task that was given to workers.
+type work struct {
+	run  func()
+	done bool
+}
+
+func (m *machine) do(t *work) {
+	if t.done {
+		return
+	}
+	t.done = true
+	m.tasks = slices.DeleteFunc(m.tasks, func(each *work) bool { return each == t })
+	t.run()
 }
 
 func (m *machine) logOptions() log.Options {
@@ -148,7 +166,7 @@ func (m *machine) logOptions() log.Options {
 func (m *machine) boot() {
 	m.incarnation++
 	m.up, m.inline, m.stopping = true, true, false
-	m.image, m.epoch, m.tickAt, m.pausedUntil = nil, -1, time.Time{}, time.Time{}
+	m.image, m.epoch, m.tickAt, m.pausedUntil, m.tasks = nil, -1, time.Time{}, time.Time{}, nil
 	m.seen = map[protocol.TopicPartition]*seen{}
 	m.s.linef("%d boots", m.id)
 	opened, _, err := store.Open(m.s.now, store.Options{
@@ -342,6 +360,9 @@ func inFrame(resp *kmsg.FetchResponse) (*kmsg.FetchResponse, *wire.Frame) {
 // stop ends the process in order.
 func (m *machine) stop() {
 	m.inline = true
+	for _, task := range slices.Clone(m.tasks) {
+		m.do(task)
+	}
 	m.fetchers.Close()
 	must(m.manager.Close(m.s.now))
 	must(m.store.Close(m.s.now, true, m.epoch))
