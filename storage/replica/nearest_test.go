@@ -15,7 +15,10 @@ func TestNearest(t *testing.T) {
 	f.lead(orders, among(ordersID, 1, 1, []protocol.NodeID{1, 2, 3}, 1, 2, 3))
 	f.fill(orders, batch(3, 1), batch(2, 1))
 	f.fetch(follower(2, at(orders, 3)))[0].Records.Release()
-	f.fetch(follower(3, at(orders, 5)))
+	f.fetch(follower(3, at(orders, 3)))[0].Records.Release()
+	third := follower(3, at(orders, 5))
+	third.MaxWait = 0
+	f.fetch(third)
 	for _, c := range []struct {
 		rack    string
 		offset  protocol.Offset
