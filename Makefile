@@ -111,7 +111,7 @@ crash: build
 many: build ## what many idle partitions cost, and many with records after kill -9: OTTLA_MANY_PARTITIONS=50000, see compat/run.sh
 	compat/run.sh many
 
-fulldisk: build ## small file systems are filled under load; needs root
+fulldisk: build ## small file systems are filled under load, others are frozen; needs root
 	compat/run.sh fulldisk
 
 powercut: build ## the power of a real ext4 and xfs is cut OTTLA_POWERCUTS times under load (5 unless told otherwise); needs root

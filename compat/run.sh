@@ -20,7 +20,7 @@
 #   run.sh soak-chaos  the same for long, round after round; goes on where it ended (testdata/soak/)
 #   run.sh soak-eos    Kafka Streams, Java and franz-go copy loops for long, killed with the node every 20 s: exactly once (testdata/soak/)
 #   run.sh powercut    the power of real file systems is cut under load (OTTLA_POWERCUTS times; needs root for loop devices)
-#   run.sh fulldisk    small file systems are filled under load, and make room again (needs root for loop devices)
+#   run.sh fulldisk    small file systems are filled under load, and make room again; others are frozen (needs root for loop devices)
 #   run.sh measure     only the measured figures
 #   run.sh bench       Ottla and Apache Kafka measured side by side (flags: compat/bench, as -quick)
 #   run.sh rebalance   a group of a hundred real members on a thousand partitions, on both
@@ -144,7 +144,7 @@ case "${1:-}" in
     "$here/install.sh"
     on_disks
     results "$here/results"
-    run_tests TestFullDisk 10m
+    run_tests 'Test(FullDisk|HungDisk)' 10m
     ;;
   edge)
     "$here/install.sh"

@@ -22,7 +22,7 @@ const (
 	leastStall = time.Second
 	// looksPerLimit and mostBetweenLooks say how often the watchdog looks. It counts looks and not time, so that a process
 	// that was suspended does not take itself for one whose disk hangs.
-	looksPerLimit    = 30
+	looksPerLimit    = 20
 	mostBetweenLooks = time.Second
 	// wholePatience is how many limits the sync of a whole file system may take.
 	wholePatience = 10
