@@ -19,14 +19,14 @@ const stateFile = "quorum-state"
 // (kraft.version 0), version 1 since KIP-853. The order of the fields is
 // Kafka's.
 type stateJSON struct {
-	ClusterID      *string      `json:"clusterId,omitempty"`
-	LeaderID       *int32       `json:"leaderId"`
-	LeaderEpoch    *int32       `json:"leaderEpoch"`
-	VotedID        *int32       `json:"votedId"`
-	VotedDirectory *string      `json:"votedDirectoryId,omitempty"`
-	AppliedOffset  *int64       `json:"appliedOffset,omitempty"`
-	CurrentVoters  []stateVoter `json:"currentVoters,omitempty"`
-	DataVersion    *int16       `json:"data_version"`
+	ClusterID      *string       `json:"clusterId,omitempty"`
+	LeaderID       *int32        `json:"leaderId"`
+	LeaderEpoch    *int32        `json:"leaderEpoch"`
+	VotedID        *int32        `json:"votedId"`
+	VotedDirectory *string       `json:"votedDirectoryId,omitempty"`
+	AppliedOffset  *int64        `json:"appliedOffset,omitempty"`
+	CurrentVoters  *[]stateVoter `json:"currentVoters,omitempty"` // of version 0; empty where none are known
+	DataVersion    *int16        `json:"data_version"`
 }
 
 type stateVoter struct {
@@ -96,8 +96,9 @@ func writeState(fsys vfs.FS, dir string, state raft.ElectionState, kraftVersion 
 	}
 	if version == 0 {
 		file.ClusterID, file.AppliedOffset = new(string), new(int64)
+		file.CurrentVoters = &[]stateVoter{}
 		for _, voter := range voters {
-			file.CurrentVoters = append(file.CurrentVoters, stateVoter{int32(voter.ID)})
+			*file.CurrentVoters = append(*file.CurrentVoters, stateVoter{int32(voter.ID)})
 		}
 	} else {
 		directory := state.Voted.Directory.String()

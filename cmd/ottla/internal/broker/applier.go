@@ -15,6 +15,7 @@ import (
 
 	"ottla/controller/metadata"
 	"ottla/protocol"
+	"ottla/storage/fetcher"
 	"ottla/storage/partition"
 	"ottla/storage/replica"
 	"ottla/storage/store"
@@ -34,9 +35,8 @@ type Applier struct {
 
 	// Wake, if not nil, is called when NextDeadline has come nearer.
 	Wake func()
-	// Refuses, if not nil, tells why this node takes no role in a partition; such is
-	// logged, and its clients are told that this node does not lead it.
-	Refuses func(is *metadata.Partition) error
+	// Fetchers, if not nil, feed the replicas that follow.
+	Fetchers *fetcher.Fetchers
 
 	applied atomic.Pointer[metadata.Image] // the last Image applied; nil before the first
 
@@ -185,13 +185,6 @@ func (a *Applier) partition(now time.Time, change metadata.TopicChange, n int32)
 		}
 		return
 	}
-	if a.Refuses != nil {
-		if err := a.Refuses(is); err != nil {
-			a.logger.Error("a replica is assigned to this node that it does not serve", "partition", tp.String(), "reason", err)
-			a.coordinate(now, tp, nil)
-			return
-		}
-	}
 	// Before the first Image there is no telling what is new; a log that is
 	// missing then may lie in a directory that is offline.
 	isNew := !had && a.Offset() >= 0
@@ -216,6 +209,7 @@ func (a *Applier) role(now time.Time, topic *metadata.Topic, n int32, isNew bool
 		a.coordinate(now, tp, nil)
 		return err
 	}
+	a.feed(now, tp, topic.ID, is)
 	a.leads.add(tp, is)
 	target, moving := a.replicas.MovingTo(tp) // before the actual directory is asked, so that the end of a move is not missed
 	actual, ok := a.store.DirectoryOf(tp)
@@ -226,6 +220,17 @@ func (a *Applier) role(now time.Time, topic *metadata.Topic, n int32, isNew bool
 		a.directories.Report(topic.ID, n, actual)
 	}
 	return nil
+}
+
+// feed has a replica fetched that follows, once it has taken that role.
+func (a *Applier) feed(now time.Time, tp protocol.TopicPartition, topicID protocol.TopicID, is *metadata.Partition) {
+	switch {
+	case a.Fetchers == nil:
+	case is.Leader == a.nodeID || is.Leader == protocol.NoNode:
+		a.Fetchers.Unassign(tp)
+	default:
+		a.Fetchers.Assign(now, tp, topicID, is.Leader, is.LeaderEpoch)
+	}
 }
 
 // later remembers a replica that can be tried again when there is room.
@@ -292,6 +297,9 @@ func (a *Applier) NextDeadline() time.Time {
 func (a *Applier) remove(now time.Time, tp protocol.TopicPartition) {
 	if err := a.replicas.Remove(now, tp, true); err != nil && !errors.Is(err, protocol.UnknownTopicOrPartition.Err()) {
 		a.logger.Error("a replica could not be removed", "partition", tp.String(), "error", err)
+	}
+	if a.Fetchers != nil {
+		a.Fetchers.Unassign(tp)
 	}
 	a.coordinate(now, tp, nil)
 }

@@ -24,6 +24,7 @@ import (
 	"ottla/protocol"
 	"ottla/protocol/compress"
 	"ottla/storage/clean"
+	"ottla/storage/fetcher"
 	"ottla/storage/guard"
 	"ottla/storage/log"
 	"ottla/storage/replica"
@@ -55,6 +56,9 @@ type Options struct {
 	// ToQuorum reaches the controllers of a node that is none, for which Send is not
 	// used then; nil: nobody does.
 	ToQuorum ToQuorum
+	// FetchFrom reaches the brokers whose partitions are replicated here; nil on a
+	// controller.
+	FetchFrom FetchFrom
 	// MemoryBytes is how much memory this process may use, from which limits are
 	// derived; 0: unknown, as much as it likes.
 	MemoryBytes int64
@@ -94,7 +98,9 @@ type Node struct {
 	controllers  *broker.ControllerRegistration
 	directories  *broker.DirectoryReports
 	producerIDs  *broker.ProducerIDs
-	channel      *broker.Channel // to the controllers, nil on one
+	channel      *broker.Channel    // to the controllers, nil on one, as these are:
+	isr          *broker.ISRChanges // what leaders here wish for
+	fetchers     *fetcher.Fetchers  // for followers here
 	handler      *api.Handler
 
 	started atomic.Bool
@@ -242,7 +248,9 @@ func (n *Node) assemble(now time.Time) {
 	n.directories = broker.NewDirectoryReports(n.config.NodeID, n.lifecycle.Epoch, n.options.Send, n.wakes.of(partBroker))
 	n.producerIDs = broker.NewProducerIDs(n.config.NodeID, n.lifecycle.Epoch, n.options.Send)
 	n.applier = broker.NewApplier(n.config.NodeID, n.topicOptions, n.replicas, n.store, n.directories, n.options.SideBySide, n.options.Logger)
-	n.applier.Wake, n.applier.Refuses = n.wakes.of(partBroker), n.refuses()
+	n.applier.Wake = n.wakes.of(partBroker)
+	n.replicate()
+	n.applier.Fetchers = n.fetchers
 	n.coordinate()
 	n.coordinateTransactions()
 	n.handler = api.New(n.apiNode())
@@ -318,6 +326,9 @@ func (n *Node) Leave() { n.lifecycle.Leave() }
 func (n *Node) Release(now time.Time) error {
 	n.groups.Close(now)
 	n.transactions.shards.Close(now)
+	if n.fetchers != nil {
+		n.fetchers.Close()
+	}
 	return n.replicas.Close(now)
 }
 

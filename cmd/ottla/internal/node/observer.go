@@ -43,20 +43,6 @@ func (n *Node) served() map[string]cluster.Range {
 	return served
 }
 
-// refuses tells which partitions a broker takes no role in: it does not replicate
-// yet, and a replica that looks alive and copies nothing would deceive the cluster.
-func (n *Node) refuses() func(*metadata.Partition) error {
-	if n.config.Controller {
-		return nil
-	}
-	return func(is *metadata.Partition) error {
-		if len(is.Replicas) > 1 {
-			return fmt.Errorf("replication between brokers is not served yet, and it has the replicas %v", is.Replicas)
-		}
-		return nil
-	}
-}
-
 // checkRoles refuses the roles that are not served.
 func (n *Node) checkRoles() error {
 	switch {

@@ -14,6 +14,7 @@ const (
 	partCleaner
 	partSpace
 	partChannel
+	partFetchers
 	partCount
 )
 
@@ -39,6 +40,7 @@ func (n *Node) Parts() []Part {
 		{"markers", n.tickMarkers, n.markersDeadline, n.wakes[partMarkers]},
 		{"cleaner", n.cleaner.Tick, func(time.Time) time.Time { return n.cleaner.NextDeadline() }, n.wakes[partCleaner]},
 		{"space", n.spaces.tick, n.spaces.deadline, n.wakes[partSpace]},
+		{"fetchers", n.tickFetchers, n.fetchersDeadline, n.wakes[partFetchers]},
 		{"channel", n.tickChannel, n.channelDeadline, n.wakes[partChannel]},
 	}
 }
@@ -49,6 +51,9 @@ func (n *Node) tickBroker(now time.Time) {
 	}
 	n.lifecycle.Tick(now)
 	n.directories.Tick(now)
+	if n.isr != nil {
+		n.isr.Tick(now)
+	}
 	n.applier.Tick(now)
 }
 
@@ -57,7 +62,11 @@ func (n *Node) brokerDeadline(now time.Time) time.Time {
 	if n.controllers != nil {
 		controllers = n.controllers.NextDeadline(now)
 	}
-	return earliest(controllers, n.lifecycle.NextDeadline(now), n.directories.NextDeadline(now), n.applier.NextDeadline())
+	var isr time.Time
+	if n.isr != nil {
+		isr = n.isr.NextDeadline(now)
+	}
+	return earliest(isr, controllers, n.lifecycle.NextDeadline(now), n.directories.NextDeadline(now), n.applier.NextDeadline())
 }
 
 // earliest gives the first of the times that are not zero.

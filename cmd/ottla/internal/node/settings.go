@@ -61,6 +61,7 @@ func (n *Node) replicaOptions() replica.Options {
 		Assign: func(tp protocol.TopicPartition, topic protocol.TopicID, dir protocol.DirectoryID) {
 			n.directories.Report(topic, tp.Partition, dir)
 		},
+		AlterPartition:  n.alterPartition(),
 		MoveParallelism: n.moveParallelism(),
 		Workers:         n.options.Workers, Logger: n.options.Logger,
 	}
