@@ -22,7 +22,7 @@ func (l *Log) Close(now time.Time, clean bool) (recoveryPoint protocol.Offset, e
 	if clean {
 		err = l.settle(now)
 	}
-	l.abandonFiles()
+	l.Abandon()
 	return l.View().DurableEnd, err
 }
 
@@ -101,7 +101,8 @@ func (l *Log) Touched() bool { return l.touched.Load() }
 // Touch has a clean Close sync everything, though this process may not have written it.
 func (l *Log) Touch() { l.touched.Store(true) }
 
-func (l *Log) abandonFiles() {
+// Abandon closes the log as it is.
+func (l *Log) Abandon() {
 	l.closed.Store(true)
 	for _, s := range l.segments {
 		s.Close()
@@ -115,17 +116,23 @@ const maxName = 255
 // store removes it later. A long topic name is cut so that the name stays within 255 bytes
 // (LocalLog.logDeleteDirName).
 func (l *Log) MarkDeleted(random func() uint64) (newDir string, err error) {
+	l.Abandon()
 	return l.moveAway(random, "-delete")
 }
 
 // MarkStray closes the log and renames its directory with the suffix -stray: it belongs to no partition of this
 // node, but somebody should look at it before it goes.
 func (l *Log) MarkStray(random func() uint64) (newDir string, err error) {
+	l.Abandon()
 	return l.moveAway(random, "-stray")
 }
 
+// MarkReplaced renames the directory as MarkDeleted does, for a log whose place another one takes; it can be used until Abandon.
+func (l *Log) MarkReplaced(random func() uint64) (newDir string, err error) {
+	return l.moveAway(random, "-delete")
+}
+
 func (l *Log) moveAway(random func() uint64, suffix string) (string, error) {
-	l.abandonFiles()
 	var id [16]byte
 	binary.BigEndian.PutUint64(id[:], random())
 	binary.BigEndian.PutUint64(id[8:], random())

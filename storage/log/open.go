@@ -42,7 +42,7 @@ func Open(env Env, dir string, tp protocol.TopicPartition, opts Options, state O
 	}
 	err := o.run()
 	if err != nil {
-		o.abandonFiles()
+		o.Abandon()
 		var damaged *DamagedError
 		if !errors.As(err, &damaged) {
 			err = fmt.Errorf("cannot open the log of %s: %w", tp, err)

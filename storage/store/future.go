@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"path"
+	"syscall"
 	"time"
 
 	"ottla/protocol"
@@ -96,6 +97,8 @@ func (s *Store) CreateFuture(tp protocol.TopicPartition, dir protocol.DirectoryI
 		return fmt.Errorf("%s has no log that works", tp)
 	case d == nil:
 		return fmt.Errorf("no log directory has the id %s", dir)
+	case e.misnamed.Load():
+		return fmt.Errorf("%s cannot move before its directory has its own name: %w", tp, syscall.ENOSPC)
 	case known != nil || e.dir == d:
 		return fmt.Errorf("%s is, or will be, in %s", tp, d.Path)
 	case s.offline(d) != nil:
@@ -171,10 +174,11 @@ func (s *Store) RemoveFuture(now time.Time, tp protocol.TopicPartition) error {
 // Promote puts a partition's future log in the place of its log. The caller holds the replica's append lock; prepare,
 // called first, makes the future log equal to the present one, and show hands it to readers. failed, if not zero, is a
 // directory that the caller is to give to FailDirectory once the append lock is free; if show was called before the
-// error, nothing may be appended to the partition any more.
+// error, nothing may be appended to the partition any more. An error for want of room that names no directory leaves everything
+// as it was.
 //
 // On the disk the present directory is renamed for deletion before the future one gets the plain name: a start that finds
-// only a future log takes it as the partition's.
+// only a future log takes it as the partition's. So where there is no room for that name the log goes on without (names.go).
 func (s *Store) Promote(now time.Time, tp protocol.TopicPartition, highWatermark protocol.Offset, prepare func(future *log.Log) error, show func(future *log.Log)) (failed protocol.DirectoryID, err error) {
 	s.mu.Lock()
 	present, future := s.logs[tp], s.futures[tp]
@@ -206,8 +210,25 @@ func (s *Store) Promote(now time.Time, tp protocol.TopicPartition, highWatermark
 	if err := s.offline(future.dir); err != nil {
 		return failed, fmt.Errorf("%s cannot move: %w", tp, err)
 	}
+	if waits, err := s.giveWay(now, present); waits {
+		return failed, err
+	} else if err != nil {
+		return present.dir.ID, err
+	}
 	show(future.log)
-	return s.replace(now, present, future)
+	return s.replace(present, future)
+}
+
+// giveWay renames the directory of a log that is replaced for deletion; readers go on. waits tells that it finds no room for the
+// longer name, and nothing has changed.
+func (s *Store) giveWay(now time.Time, present *entry) (waits bool, err error) {
+	before := present.log.Dir()
+	dir, err := present.log.MarkReplaced(s.o.Random)
+	if err != nil {
+		return isFull(err) && present.log.Dir() == before, fmt.Errorf("%s cannot give its place to another directory: %w", present.tp, err)
+	}
+	s.removeLater(now.Add(present.log.Options().FileDeleteDelay), dir)
+	return false, nil
 }
 
 // checkpointFuture stores in the new directory what the old one's checkpoints say of the partition.
@@ -234,14 +255,13 @@ func (s *Store) checkpointFuture(future *entry, highWatermark protocol.Offset) e
 	return nil
 }
 
-// replace renames both directories and changes the maps.
-func (s *Store) replace(now time.Time, present, future *entry) (failed protocol.DirectoryID, err error) {
+// replace gives the future log its partition's name and changes the maps.
+func (s *Store) replace(present, future *entry) (failed protocol.DirectoryID, err error) {
 	tp := present.tp
-	if err := s.discard(now, present); err != nil {
-		return present.dir.ID, fmt.Errorf("%s cannot give its place to another directory: %w", tp, err)
-	}
+	present.log.Abandon()
 	present.gone = true
-	err = future.log.MoveTo(path.Join(future.dir.Path, tp.String()))
+	future.misnamed.Store(true)
+	waits, err := s.ownName(future)
 	s.mu.Lock()
 	s.drop(present)
 	if offline := future.dir.Offline; offline != nil { // since a moment ago; FailDirectory saw a future log
@@ -257,7 +277,10 @@ func (s *Store) replace(now time.Time, present, future *entry) (failed protocol.
 	s.mu.Unlock()
 	s.wake()
 	if err != nil {
-		return future.dir.ID, fmt.Errorf("%s cannot take its new place: %w", tp, err)
+		return future.dir.ID, err
+	}
+	if waits {
+		s.o.Logger.Warn("a partition that has moved works, and its directory gets its name when there is room", "partition", tp, "directory", future.log.Dir())
 	}
 	s.o.Logger.Info("a partition has moved to another directory", "partition", tp, "from", present.dir.Path, "to", future.dir.Path)
 	if err := present.dir.checkpoints.Forget(tp); err != nil {
@@ -319,21 +342,6 @@ type foundFuture struct {
 
 func (s *Store) assignedTo(tp protocol.TopicPartition, d *directory) bool {
 	return s.o.Assigned != nil && !d.ID.IsZero() && s.o.Assigned(tp) == d.ID
-}
-
-// promoteFound gives a future log that is alone its partition's name.
-func (s *Store) promoteFound(d *directory, f *found, future *foundFuture) {
-	err := s.o.FS.Rename(path.Join(d.Path, future.name), path.Join(d.Path, future.tp.String()))
-	if err == nil {
-		err = s.o.FS.SyncDir(d.Path)
-	}
-	if err != nil {
-		s.FailDirectory(d.ID, fmt.Errorf("cannot put %s in its place: %w", future.name, err))
-		return
-	}
-	s.o.Logger.Info("a future log takes the place of its partition", "partition", future.tp, "directory", d.Path)
-	f.collector.promoted(future.name)
-	f.partitions = append(f.partitions, future.tp)
 }
 
 // openFuture opens a future log. It is only a copy: one that is damaged is given up, and the move begins anew.

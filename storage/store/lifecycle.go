@@ -193,11 +193,16 @@ func (s *Store) discard(now time.Time, e *entry) error {
 	if err != nil {
 		return err
 	}
+	s.removeLater(now.Add(delay), dir)
+	return nil
+}
+
+// removeLater says when a directory goes that was renamed for deletion.
+func (s *Store) removeLater(at time.Time, dir string) {
 	s.mu.Lock()
-	s.schedule.removals = append(s.schedule.removals, removal{now.Add(delay), dir})
+	s.schedule.removals = append(s.schedule.removals, removal{at, dir})
 	s.mu.Unlock()
 	s.wake()
-	return nil
 }
 
 func (s *Store) partition(tp protocol.TopicPartition) *entry {

@@ -218,9 +218,13 @@ func (s *Store) Reopen(now time.Time, tp protocol.TopicPartition) error {
 	delete(s.failed, tp)
 	s.mu.Unlock()
 	defer s.release(tp)
-	if _, err := s.tryOpen(now, f.dir, tp); err != nil {
+	err := s.nameFirst(&f, tp)
+	if err == nil {
+		_, err = s.tryOpen(now, f.dir, tp)
+	}
+	if err != nil {
 		err = fmt.Errorf("%s in %s cannot be opened: %w", tp, f.dir.Path, err)
-		s.damaged(tp, f.dir, err)
+		s.waitsFor(tp, f.dir, err, f.name)
 		if isDirectoryFault(err) && !isDamage(err) {
 			s.FailDirectory(f.dir.ID, err)
 		}

@@ -2,6 +2,7 @@ package store
 
 import (
 	"container/heap"
+	"errors"
 	"fmt"
 	"path"
 	"slices"
@@ -257,7 +258,11 @@ func (s *Store) maintain(now time.Time, e *entry) {
 			e.mu.Unlock()
 			return
 		}
+		waits, err := s.ownName(e)
 		result := e.log.Maintain(now)
+		if result.Err = errors.Join(err, result.Err); waits && (result.NextDeadline.IsZero() || result.NextDeadline.After(now.Add(retryName))) {
+			result.NextDeadline = now.Add(retryName)
+		}
 		view := e.log.View()
 		flushAge := e.log.Options().FlushAge
 		e.mu.Unlock()
@@ -352,7 +357,7 @@ func (s *Store) fault(e *entry, what string, err error) {
 	e.mu.Unlock()
 	switch {
 	case gone:
-	case isFull(err):
+	case isFull(err) && e.log.Failed() == nil:
 		s.o.Logger.Warn("the disk is full", "partition", e.tp, "error", err)
 	case isDamage(err) && !isDirectoryFault(err):
 		s.failPartition(e, fmt.Errorf("%s: %w", what, err))

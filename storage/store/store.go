@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"ottla/protocol"
@@ -39,6 +40,8 @@ type entry struct {
 	dir *directory
 	// future: it is in Store.futures, and no append lock guards it but mu. Under the store's lock.
 	future bool
+	// misnamed: its directory has the name of a future one, as there is no room for its own. Changed under mu.
+	misnamed atomic.Bool
 	// cutFrom is the base of the first segment whose size may not be durable, though the log believes it; NoOffset: none.
 	cutFrom protocol.Offset
 
@@ -63,8 +66,9 @@ type entry struct {
 type failure struct {
 	dir        *directory
 	err        error
-	everywhere bool // it is in more directories than one
-	roomless   bool // it could not be opened for want of room
+	everywhere bool   // it is in more directories than one
+	roomless   bool   // it could not be opened for want of room
+	name       string // of its directory, if it is to get the partition's first
 }
 
 func newStore(now time.Time, p *Prepared) *Store {
@@ -268,8 +272,13 @@ func (s *Store) holds(e *entry) bool { return s.logs[e.tp] == e || s.futures[e.t
 
 // damaged notes a partition that does not work though its directory does.
 func (s *Store) damaged(tp protocol.TopicPartition, d *directory, err error) {
+	s.waitsFor(tp, d, err, "")
+}
+
+// waitsFor does the same for one whose directory may have to get its name first.
+func (s *Store) waitsFor(tp protocol.TopicPartition, d *directory, err error, name string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.failed[tp] = failure{dir: d, err: err, roomless: isFull(err)}
+	s.failed[tp] = failure{dir: d, err: err, roomless: isFull(err), name: name}
 	d.distrusted = true
 }
