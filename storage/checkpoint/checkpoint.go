@@ -124,16 +124,6 @@ func WriteOffsets(fsys vfs.FS, name string, offsets map[protocol.TopicPartition]
 	return vfs.WriteFileAtomic(fsys, name, FormatOffsets(offsets))
 }
 
-// ReadEpochs reads a leader-epoch-checkpoint ("0\nN\nepoch offset" a line). A file that does not exist is
-// fs.ErrNotExist, one that cannot be parsed ErrDamaged, both wrapped.
-func ReadEpochs(fsys vfs.FS, name string) ([]EpochStart, error) {
-	data, err := vfs.ReadFile(fsys, name)
-	if err != nil {
-		return nil, fmt.Errorf("cannot read a leader epoch checkpoint: %w", err)
-	}
-	return ParseEpochs(data)
-}
-
 // ParseEpochs reads the bytes of a leader-epoch-checkpoint. Epochs and offsets must rise.
 func ParseEpochs(data []byte) ([]EpochStart, error) {
 	var epochs []EpochStart

@@ -2,19 +2,20 @@ package epochs
 
 import (
 	"errors"
+	"fmt"
 	"io/fs"
 	"slices"
 
 	"ottla/protocol"
 	"ottla/storage/checkpoint"
 	"ottla/storage/segment"
-	"ottla/storage/vfs"
 )
 
 // Log is what Recover needs to know of a log that is being opened.
 type Log struct {
-	FS         vfs.FS
-	File       string             // path of its leader-epoch-checkpoint
+	// Stored is what is in its leader-epoch-checkpoint, or Unread why that is not known; fs.ErrNotExist: there is none.
+	Stored     []byte
+	Unread     error
 	Segments   []*segment.Segment // at least one, by base offset
 	Start, End protocol.Offset
 
@@ -47,10 +48,14 @@ type Found struct {
 
 // Recover gives the leader epochs of a log. Errors are the environment's, or a *segment.Damage.
 func Recover(l Log) (Found, error) {
-	loaded, err := checkpoint.ReadEpochs(l.FS, l.File)
+	var loaded []checkpoint.EpochStart
+	err := l.Unread
+	if err == nil {
+		loaded, err = checkpoint.ParseEpochs(l.Stored)
+	}
 	lost := errors.Is(err, checkpoint.ErrDamaged) || errors.Is(err, fs.ErrNotExist) && l.End > l.Start
 	if err != nil && !lost && !errors.Is(err, fs.ErrNotExist) {
-		return Found{}, err
+		return Found{}, fmt.Errorf("cannot read a leader epoch checkpoint: %w", err)
 	}
 	list := checkpoint.EpochsUpTo(loaded, l.End)
 	if !lost && l.Doubted {

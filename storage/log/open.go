@@ -18,6 +18,7 @@ type opening struct {
 	*Log
 	state   OpenState
 	report  Recovery
+	found   segment.Directory
 	present []segment.Present // of Log.segments, as found
 	stored  []protocol.Offset // snapshot files found
 	resumed bool              // the last segment was walked from its last index entry only
@@ -67,21 +68,22 @@ func (o *opening) empty() bool {
 }
 
 func (o *opening) run() error {
-	entries, err := o.env.FS.ReadDir(o.dir)
+	found, err := segment.ReadDirectory(o.env.FS, o.dir, metadataFile, epochFile)
 	if err != nil {
 		return err
 	}
-	stray, err := segment.Tidy(o.env.Files, o.dir, entries)
+	stray, err := segment.Tidy(o.env.Files, o.dir, found.Entries)
 	o.stray(stray)
 	if err != nil {
 		return asDamage(err)
 	}
 	if stray > 0 {
-		if entries, err = o.env.FS.ReadDir(o.dir); err != nil {
+		if found, err = segment.ReadDirectory(o.env.FS, o.dir, metadataFile, epochFile); err != nil {
 			return err
 		}
 	}
-	if err := o.list(entries); err != nil {
+	o.found = found
+	if err := o.list(found.Entries); err != nil {
 		return err
 	}
 	if len(o.segments) == 0 {
@@ -159,7 +161,7 @@ func (o *opening) restartAt(offset protocol.Offset) error {
 }
 
 func (o *opening) readTopicID() {
-	data, err := vfs.ReadFile(o.env.FS, path.Join(o.dir, metadataFile))
+	data, err := o.found.Content(metadataFile)
 	if errors.Is(err, fs.ErrNotExist) {
 		return
 	}

@@ -10,9 +10,9 @@ import (
 
 // recoverEpochs loads the leader epochs and makes them fit the log.
 func (o *opening) recoverEpochs() error {
-	file := path.Join(o.dir, epochFile)
+	stored, unread := o.found.Content(epochFile)
 	found, err := epochs.Recover(epochs.Log{
-		FS: o.env.FS, File: file, Segments: o.segments, Start: o.logStart, End: o.end,
+		Stored: stored, Unread: unread, Segments: o.segments, Start: o.logStart, End: o.end,
 		Doubted: o.state.Trust != Clean && !o.opts.Load().Compact, Walk: o.seen, SeenFrom: o.seenFrom,
 	})
 	if err != nil {
@@ -23,7 +23,7 @@ func (o *opening) recoverEpochs() error {
 	if !found.Stale {
 		return nil
 	}
-	return checkpoint.WriteEpochs(o.env.FS, file, found.Epochs)
+	return checkpoint.WriteEpochs(o.env.FS, path.Join(o.dir, epochFile), found.Epochs)
 }
 
 // see notes where leader epochs begin.

@@ -37,6 +37,7 @@ type directory struct {
 	// distrusted: a partition is damaged or could not be opened, so the next start must check everything.
 	distrusted  bool
 	checkpoints *logdir.Checkpoints
+	env         *log.Env               // of its logs; nil until it was listed
 	remembers   []protocol.DirectoryID // others that failed, as its FailedFile says; under Store.remembering
 	names       vfs.Shared             // makes the names in the directory durable
 	logs        int                    // in Store.logs and futures; under the store's lock
@@ -122,8 +123,8 @@ func (o Options) paths() ([]string, error) {
 }
 
 // env is what the logs of one directory are given.
-func (o Options) env(d *directory) log.Env {
-	return log.Env{
+func (o Options) env(d *directory) *log.Env {
+	return &log.Env{
 		FS: o.FS, Files: o.Files, Pool: o.Pool, Logger: o.Logger, Random: o.Random,
 		MaxDecompressed: o.MaxDecompressed, LowerRecoveryPoint: d.checkpoints.Lower, Space: o.space(d),
 		SyncParent: func() error { return d.names.Do(func() error { return o.FS.SyncDir(d.Path) }) },

@@ -353,7 +353,7 @@ func (s *Store) openFuture(now time.Time, d *directory, future foundFuture) {
 		Now:            now,
 	}
 	dir := path.Join(d.Path, future.name)
-	l, _, err := log.Open(s.o.env(d), dir, future.tp, s.o.LogOptions(future.tp.Topic), state)
+	l, _, err := log.Open(*d.env, dir, future.tp, s.o.LogOptions(future.tp.Topic), state)
 	switch {
 	case err == nil:
 		cutFrom := protocol.NoOffset

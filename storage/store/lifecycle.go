@@ -138,7 +138,7 @@ func (s *Store) createIn(d *directory, name string, tp protocol.TopicPartition, 
 	if err := d.checkpoints.Forget(tp); err != nil {
 		return nil, err
 	}
-	l, err := log.Create(s.o.env(d), dir, tp, topicID, s.o.LogOptions(tp.Topic))
+	l, err := log.Create(*d.env, dir, tp, topicID, s.o.LogOptions(tp.Topic))
 	if err != nil {
 		return nil, errors.Join(err, s.o.FS.RemoveAll(dir))
 	}

@@ -10,6 +10,7 @@ import (
 	"ottla/protocol"
 	"ottla/storage/log"
 	"ottla/storage/logdir"
+	"ottla/storage/vfs"
 )
 
 // Open is Prepare, Begin and Load in one.
@@ -80,7 +81,7 @@ func (s *Store) openFutures(now time.Time, lists []*found) {
 
 // list sorts the names in a directory and reads its checkpoints.
 func (s *Store) list(d *directory, f *found) error {
-	entries, err := s.o.FS.ReadDir(d.Path)
+	entries, err := vfs.Survey(s.o.FS, d.Path, func(string) vfs.Wish { return vfs.Named }, nil)
 	if err != nil {
 		return fmt.Errorf("cannot list it: %w", err)
 	}
@@ -109,6 +110,7 @@ func (s *Store) list(d *directory, f *found) error {
 		return fmt.Errorf("cannot read its checkpoints: %w", err)
 	}
 	d.checkpoints = checkpoints
+	d.env = s.o.env(d)
 	report.Checkpoints = damaged
 	for _, file := range damaged {
 		s.o.Logger.Warn("a checkpoint file is damaged and taken as empty", "file", path.Join(d.Path, file))
@@ -189,7 +191,7 @@ func (s *Store) tryOpen(now time.Time, d *directory, tp protocol.TopicPartition)
 		Trust:          d.trust,
 		Now:            now,
 	}
-	l, recovery, err := log.Open(s.o.env(d), path.Join(d.Path, tp.String()), tp, s.o.LogOptions(tp.Topic), state)
+	l, recovery, err := log.Open(*d.env, path.Join(d.Path, tp.String()), tp, s.o.LogOptions(tp.Topic), state)
 	if err != nil {
 		return recovery, err
 	}

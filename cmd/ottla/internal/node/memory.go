@@ -6,6 +6,7 @@ import (
 	"math"
 	"os"
 	"path"
+	"runtime"
 	"runtime/debug"
 	"strconv"
 	"strings"
@@ -107,6 +108,30 @@ const (
 func limitHeap(granted int64) {
 	if granted > 0 && os.Getenv("GOMEMLIMIT") == "" {
 		debug.SetMemoryLimit(max(leastHeapBytes, int64(float64(granted)*heapShare)))
+	}
+}
+
+// startPercent is how much garbage the collector lets come while the node starts, in
+// percent of what is in use: nearly all that is allocated then stays, or is used
+// until the end of the start.
+const startPercent = 400
+
+// muchBytes is a heap from which memory is given back to the system after the start.
+const muchBytes = 64 << 20
+
+// collectLess lets garbage come until the function that it gives is called, unless
+// GOGC says something.
+func collectLess() (usual func()) {
+	if os.Getenv("GOGC") != "" {
+		return func() {}
+	}
+	before := debug.SetGCPercent(startPercent)
+	return func() {
+		debug.SetGCPercent(before)
+		var heap runtime.MemStats
+		if runtime.ReadMemStats(&heap); heap.HeapAlloc >= muchBytes {
+			debug.FreeOSMemory()
+		}
 	}
 }
 

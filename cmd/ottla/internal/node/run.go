@@ -47,6 +47,7 @@ func Run(ctx context.Context, node *config.BrokerConfig, logger *slog.Logger, le
 	started := time.Now()
 	r.memory = grantedMemory(os.ReadFile)
 	limitHeap(r.memory)
+	collectAsUsual := collectLess()
 	sockets, bound, err := bind(node)
 	if err != nil {
 		return err
@@ -83,7 +84,9 @@ func Run(ctx context.Context, node *config.BrokerConfig, logger *slog.Logger, le
 	}
 	r.watched.Store(r.node)
 	r.node.DirectoryStalled() // since the start looked
-	if r.open(ctx, bound, sockets) {
+	serving := r.open(ctx, bound, sockets)
+	r.work(collectAsUsual)
+	if serving {
 		logger.Info("Kafka Server started", "nodeId", int32(bound.NodeID), "listeners", sockets.String(), "startupMs", time.Since(started).Milliseconds())
 	}
 	select {
