@@ -153,12 +153,18 @@ func (p *part) leave() {
 	}
 	one.changed = without(one.changed, p)
 	one.delayed = without(one.delayed, p)
+	p.refresh()
+	one.dropIfIdle()
+}
+
+// refresh takes a part out of the session. When it comes in again the leader tells all of it, also the high watermark that it
+// has told already: in an answer that meant another assignment, or that this part could not take. mu is held.
+func (p *part) refresh() {
 	if p.asked != nil {
 		p.asked = nil
-		one.session.members--
-		one.forgotten = append(one.forgotten, p.name)
+		p.fetcher.session.members--
+		p.fetcher.forgotten = append(p.fetcher.forgotten, p.name)
 	}
-	one.dropIfIdle()
 }
 
 func without(list []*part, gone *part) []*part {

@@ -123,6 +123,7 @@ func (one *fetcher) handlePart(now time.Time, a answer) {
 			Epoch: protocol.LeaderEpoch(data.DivergingEpoch.Epoch), EndOffset: protocol.Offset(data.DivergingEpoch.EndOffset),
 		}
 		position, err := replicas.TruncateToLeader(now, p.tp, p.epoch, diverging)
+		one.anew(p)
 		one.settle(now, p, position, err)
 	default:
 		position, err := replicas.AppendFromLeader(now, replica.LeaderData{
@@ -137,6 +138,13 @@ func (one *fetcher) handlePart(now time.Time, a answer) {
 		one.of.mu.Unlock()
 		one.settle(now, p, position, err)
 	}
+}
+
+// anew has the leader tell all of a part again.
+func (one *fetcher) anew(p *part) {
+	one.of.mu.Lock()
+	defer one.of.mu.Unlock()
+	p.refresh()
 }
 
 // settle takes what the replica has answered.
@@ -156,6 +164,7 @@ func (one *fetcher) settle(now time.Time, p *part, position replica.FollowerPosi
 	case code == protocol.KafkaStorageError:
 		p.state = failed
 	default:
+		p.refresh()
 		p.state = starting // where the log ends now, and whether it follows still, the replica is to say
 	}
 }
@@ -210,6 +219,7 @@ func (one *fetcher) located(now time.Time, p *part, code protocol.ErrorCode, off
 			start, end = 0, offset // it ends before ours: the start does not matter
 		}
 		position, err := one.of.options.Replicas.FitToLeader(now, p.tp, p.epoch, start, end)
+		one.anew(p)
 		one.settle(now, p, position, err)
 	}
 }

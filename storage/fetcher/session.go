@@ -2,6 +2,7 @@ package fetcher
 
 import (
 	"math"
+	"slices"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kmsg"
@@ -55,11 +56,20 @@ func (one *fetcher) build(now time.Time) *kmsg.FetchRequest {
 	req.MaxWaitMillis, req.MinBytes, req.MaxBytes = int32(o.MaxWait.Milliseconds()), int32(o.MinBytes), int32(o.ResponseMaxBytes)
 	req.SessionID, req.SessionEpoch = one.session.id, one.session.epoch
 	b := builder{req: req, fetches: map[protocol.TopicID]int{}, forgets: map[protocol.TopicID]int{}}
-	added := map[name]bool{}
-	changed := one.changed
-	one.changed = nil
+	changed, forgotten := one.changed, one.forgotten
+	one.changed, one.forgotten = nil, nil
+	for _, n := range forgotten {
+		if req.SessionEpoch != 0 {
+			b.forget(n)
+		}
+	}
 	for _, p := range changed {
 		p.marked = false
+		if req.SessionEpoch != 0 && slices.Contains(forgotten, p.name) {
+			p.mark() // it has to be out of the session before it can come in again: with the next request, which is to be soon
+			req.MaxWaitMillis = 0
+			continue
+		}
 		if !one.fetchable(now, p) {
 			if p.asked != nil {
 				p.asked = nil
@@ -77,14 +87,7 @@ func (one *fetcher) build(now time.Time) *kmsg.FetchRequest {
 		}
 		p.asked = &next
 		b.fetch(p, o.MaxBytes)
-		added[p.name] = true
 	}
-	for _, n := range one.forgotten {
-		if !added[n] && req.SessionEpoch != 0 {
-			b.forget(n)
-		}
-	}
-	one.forgotten = nil
 	if one.session.members == 0 && len(req.ForgottenTopics) == 0 {
 		return nil
 	}

@@ -77,7 +77,7 @@ func (p *producer) send() {
 		p.leader = 1 + p.random.below(3)
 	}
 	to := p.s.machine(p.leader)
-	bytes := p.batch()
+	bytes, id, sequence := p.batch(), p.id, p.sequence
 	// Longer than the broker waits, so that an answer says what became of the batch.
 	p.s.network.call(clientEnd, p.leader, "produce", 600*time.Millisecond, func(reply func(any)) {
 		if to.image == nil {
@@ -86,7 +86,9 @@ func (p *producer) send() {
 		to.manager.Append(p.s.now, replica.AppendRequest{
 			Partition: p.tp, TopicID: topicID, Records: slices.Clone(bytes), RequiredAcks: p.acks, Timeout: 300 * time.Millisecond, AllowZstd: true,
 		}, func(result replica.AppendResult) {
-			p.judge(to, result)
+			if p.id == id && p.sequence == sequence { // and not late, when the batch was answered long ago
+				p.judge(to, result)
+			}
 			reply(result)
 		})
 	}, func(answer any, err error) {
@@ -137,6 +139,7 @@ type consumer struct {
 	random *random
 	tp     protocol.TopicPartition
 	at     protocol.Offset
+	epoch  protocol.LeaderEpoch // of the last record read; NoLeaderEpoch: none yet
 }
 
 func (c *consumer) start() {
@@ -149,6 +152,7 @@ func (c *consumer) read() {
 	}
 	from := 1 + c.random.below(3)
 	to := c.s.machine(from)
+	c.detectLoss(to)
 	req := kmsg.NewPtrFetchRequest()
 	req.Version, req.SessionEpoch, req.MaxBytes, req.MaxWaitMillis, req.MinBytes = 17, -1, 1<<20, 50, 1
 	req.ReplicaState = kmsg.NewFetchRequestReplicaState()
@@ -167,6 +171,18 @@ func (c *consumer) read() {
 		}
 		c.start()
 	})
+}
+
+// detectLoss asks a leader where the epoch ends that was read last, as clients do that look for lost records (KIP-320).
+func (c *consumer) detectLoss(by *machine) {
+	if !by.up || by.image == nil || !c.s.safe() || c.epoch == protocol.NoLeaderEpoch {
+		return
+	}
+	current := c.s.controller.image().partitions[c.tp].LeaderEpoch
+	known, end, err := by.manager.EpochEnd(c.tp, current, c.epoch)
+	if err == nil && (known != c.epoch || end < c.at) && c.s.deletedUpTo[c.tp] == 0 {
+		c.s.violate("the leader %d of %s says that epoch %d ends at %d (%d), but it was read up to %d", by.id, c.tp, c.epoch, end, known, c.at)
+	}
 }
 
 func (c *consumer) take(resp *kmsg.FetchResponse) {
@@ -197,5 +213,5 @@ func (c *consumer) batch(b record.Batch) {
 		c.s.violate("a consumer of %s at %d is given offset %d next", c.tp, c.at, b.BaseOffset())
 	}
 	c.s.consumed(c.tp, b)
-	c.at = b.NextOffset()
+	c.at, c.epoch = b.NextOffset(), b.PartitionLeaderEpoch()
 }

@@ -1,6 +1,7 @@
 package simcluster
 
 import (
+	"maps"
 	"slices"
 
 	"ottla/protocol"
@@ -12,6 +13,10 @@ type image struct {
 	version    int
 	brokers    map[protocol.NodeID]broker
 	partitions map[protocol.TopicPartition]partition.State
+	// eligible are replicas that are not in sync any more but have all that is committed: while fewer than min.insync.replicas
+	// are in sync, nothing more is (KIP-966).
+	eligible map[protocol.TopicPartition][]protocol.NodeID
+	last     map[protocol.TopicPartition]protocol.NodeID // who led last
 }
 
 type broker struct {
@@ -40,7 +45,8 @@ type registered struct {
 
 func newController(s *Simulation) *controller {
 	c := &controller{s: s, heard: map[protocol.NodeID]int64{}, incarnations: map[protocol.NodeID]registered{}}
-	first := &image{version: 0, brokers: map[protocol.NodeID]broker{}, partitions: map[protocol.TopicPartition]partition.State{}}
+	first := &image{version: 0, brokers: map[protocol.NodeID]broker{}, partitions: map[protocol.TopicPartition]partition.State{},
+		eligible: map[protocol.TopicPartition][]protocol.NodeID{}, last: map[protocol.TopicPartition]protocol.NodeID{}}
 	all := []protocol.NodeID{1, 2, 3}
 	for i, tp := range s.tps {
 		replicas := append(slices.Clone(all[i%3:]), all[:i%3]...)
@@ -57,7 +63,8 @@ func (c *controller) image() *image { return c.images[len(c.images)-1] }
 // change makes the next version.
 func (c *controller) change(decide func(next *image)) {
 	last := c.image()
-	next := &image{version: last.version + 1, brokers: map[protocol.NodeID]broker{}, partitions: map[protocol.TopicPartition]partition.State{}}
+	next := &image{version: last.version + 1, brokers: map[protocol.NodeID]broker{}, partitions: map[protocol.TopicPartition]partition.State{},
+		eligible: maps.Clone(last.eligible), last: maps.Clone(last.last)}
 	for id, b := range last.brokers {
 		next.brokers[id] = b
 	}
@@ -69,7 +76,7 @@ func (c *controller) change(decide func(next *image)) {
 }
 
 // register gives a broker that starts a new epoch. It is fenced until it knows of that; where it did not stop in order it
-// leaves the in-sync replicas, as it may have lost what it had acknowledged (KIP-966).
+// leaves the in-sync and the eligible replicas, as it may have lost what it had acknowledged (KIP-966).
 func (c *controller) register(id protocol.NodeID, incarnation int, clean bool) (protocol.BrokerEpoch, int) {
 	c.heard[id] = c.s.now.UnixMilli()
 	if known := c.incarnations[id]; known.incarnation == incarnation {
@@ -135,23 +142,42 @@ func (c *controller) shutDown(id protocol.NodeID) {
 	})
 }
 
-// fenceIn takes a broker out of a partition's leadership and its in-sync replicas, unless it is their last.
+// fenceIn takes a broker out of a partition's leadership and its in-sync replicas; one that may have lost data also out of
+// those that are eligible.
 func (c *controller) fenceIn(next *image, tp protocol.TopicPartition, id protocol.NodeID, lostData bool) {
 	state := next.partitions[tp]
 	before := state
-	rest := slices.DeleteFunc(slices.Clone(state.ISR), func(member protocol.NodeID) bool { return member == id })
-	if len(rest) > 0 {
-		state.ISR = rest
+	but := func(list []protocol.NodeID) []protocol.NodeID {
+		return slices.DeleteFunc(slices.Clone(list), func(member protocol.NodeID) bool { return member == id })
 	}
+	state.ISR = but(state.ISR)
 	if state.Leader == id {
 		state.Leader = protocol.NoNode
 	}
+	c.note(next, tp, before, state)
+	if lostData {
+		next.eligible[tp] = but(next.eligible[tp])
+	}
 	c.elect(next, tp, &state)
-	if state.Leader == before.Leader && len(state.ISR) == len(before.ISR) {
+	if state.Leader != before.Leader || !slices.Equal(state.ISR, before.ISR) {
+		c.store(next, tp, before, state)
+	}
+}
+
+// note keeps the eligible replicas: who leaves the in-sync ones while these are too few, until they are enough again.
+func (c *controller) note(next *image, tp protocol.TopicPartition, before, state partition.State) {
+	if len(state.ISR) >= c.s.plan.minISR {
+		next.eligible[tp] = nil
 		return
 	}
-	_ = lostData // a last member that lost data leads all the same: with Kafka it would be the last known leader
-	c.store(next, tp, before, state)
+	var eligible []protocol.NodeID
+	for _, id := range state.Replicas {
+		was := slices.Contains(before.ISR, id) || slices.Contains(next.eligible[tp], id)
+		if was && !slices.Contains(state.ISR, id) {
+			eligible = append(eligible, id)
+		}
+	}
+	next.eligible[tp] = eligible
 }
 
 // electAll gives a leader to the partitions that have none.
@@ -172,17 +198,31 @@ func (next *image) active(id protocol.NodeID) bool {
 	return registered && !b.fenced && !b.shuttingDown
 }
 
-// elect chooses a leader among the in-sync replicas, in the order of the assignment.
-func (c *controller) elect(next *image, _ protocol.TopicPartition, state *partition.State) {
+// elect chooses a leader among the in-sync replicas, in the order of the assignment; then among the eligible ones; and where
+// nobody is left who is known to have all that is committed, it waits for the last leader.
+func (c *controller) elect(next *image, tp protocol.TopicPartition, state *partition.State) {
 	if state.Leader != protocol.NoNode && next.active(state.Leader) {
 		return
 	}
 	state.Leader = protocol.NoNode
-	for _, id := range state.Replicas {
-		if next.active(id) && slices.Contains(state.ISR, id) {
-			state.Leader = id
-			return
+	choose := func(among []protocol.NodeID) bool {
+		for _, id := range state.Replicas {
+			if next.active(id) && slices.Contains(among, id) {
+				state.Leader = id
+				return true
+			}
 		}
+		return false
+	}
+	if choose(state.ISR) {
+		return
+	}
+	last, led := next.last[tp]
+	if choose(next.eligible[tp]) || led && len(state.ISR)+len(next.eligible[tp]) == 0 && choose([]protocol.NodeID{last}) {
+		before := *state
+		before.ISR = nil
+		state.ISR = []protocol.NodeID{state.Leader}
+		c.note(next, tp, before, *state)
 	}
 }
 
@@ -193,7 +233,11 @@ func (c *controller) store(next *image, tp protocol.TopicPartition, before, stat
 		state.LeaderEpoch = before.LeaderEpoch + 1
 	}
 	next.partitions[tp] = state
-	c.s.linef("controller: %s leader %d epoch %d.%d isr %v", tp, state.Leader, state.LeaderEpoch, state.PartitionEpoch, state.ISR)
+	if state.Leader != protocol.NoNode {
+		next.last[tp] = state.Leader
+	}
+	c.s.linef("controller: %s leader %d epoch %d.%d isr %v, eligible %v",
+		tp, state.Leader, state.LeaderEpoch, state.PartitionEpoch, state.ISR, next.eligible[tp])
 }
 
 // moveLeader elects another in-sync replica, as an administrator or the preferred leader's return does. With the same
@@ -223,6 +267,7 @@ func (c *controller) electUnclean(tp protocol.TopicPartition, to protocol.NodeID
 	c.change(func(next *image) {
 		state := now
 		state.Leader, state.ISR = to, []protocol.NodeID{to}
+		next.eligible[tp] = nil
 		c.store(next, tp, now, state)
 	})
 }
@@ -259,6 +304,7 @@ func (c *controller) alter(from protocol.NodeID, epoch protocol.BrokerEpoch, tp 
 	c.change(func(next *image) {
 		state := now
 		state.ISR = isr
+		c.note(next, tp, now, state)
 		c.store(next, tp, now, state)
 	})
 	state := c.image().partitions[tp]

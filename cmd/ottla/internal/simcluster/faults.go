@@ -1,6 +1,7 @@
 package simcluster
 
 import (
+	"slices"
 	"time"
 
 	"ottla/protocol"
@@ -57,14 +58,19 @@ func (s *Simulation) mayFail(m *machine) bool {
 	if s.plan.kind != minority {
 		return true
 	}
-	for _, each := range s.machines {
-		if !each.up || !s.controller.image().active(each.id) {
+	// All others must have what is acknowledged: then it is on two of them, whatever becomes of this one.
+	for _, other := range s.machines {
+		if other == m {
+			continue
+		}
+		noticed := s.controller.incarnations[other.id].incarnation == other.incarnation
+		if !other.up || !noticed || len(other.suspect) > 0 || !s.controller.image().active(other.id) {
 			return false
 		}
-	}
-	for _, tp := range s.tps {
-		if len(s.controller.image().partitions[tp].ISR) != len(s.machines) {
-			return false
+		for _, tp := range s.tps {
+			if !slices.Contains(s.controller.image().partitions[tp].ISR, other.id) {
+				return false
+			}
 		}
 	}
 	return true
@@ -93,11 +99,11 @@ func (s *Simulation) strike(r *random, m *machine) {
 		})
 		s.rebootWhenDown(m, back)
 		return
-	case choice < 5:
+	case choice < 4:
 		s.counts.Kills++
 		s.linef("%d is killed", m.id)
 		m.die(m.disk.Kill(), back)
-	case choice < 9 || s.plan.kind == flush:
+	case choice < 7 || s.plan.kind == flush:
 		s.counts.PowerCuts++
 		s.linef("%d loses its power", m.id)
 		m.loses()
@@ -114,7 +120,8 @@ func (s *Simulation) strike(r *random, m *machine) {
 // loses notes that what the machine has acknowledged may be missing from now on.
 func (m *machine) loses() {
 	for _, tp := range m.s.tps {
-		m.suspect[tp] = max(m.suspect[tp], m.s.truth.of(tp).end)
+		end, _ := m.manager.LogEnd(tp) // of one that is not here nothing was acknowledged
+		m.suspect[tp] = max(m.suspect[tp], m.s.truth.of(tp).end, end)
 	}
 }
 

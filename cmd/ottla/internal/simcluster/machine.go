@@ -55,7 +55,7 @@ type machine struct {
 }
 
 func newMachine(s *Simulation, id protocol.NodeID) *machine {
-	m := &machine{s: s, id: id, random: s.random.fork(), suspect: map[protocol.TopicPartition]protocol.Offset{}}
+	m := &machine{s: s, id: id, random: s.random.fork(), lastClean: true, suspect: map[protocol.TopicPartition]protocol.Offset{}}
 	m.format()
 	return m
 }

@@ -134,7 +134,7 @@ func (s *Simulation) populate() {
 			s.producers = append(s.producers, p)
 			p.start()
 		}
-		c := &consumer{s: s, random: s.random.fork(), tp: tp}
+		c := &consumer{s: s, random: s.random.fork(), tp: tp, epoch: protocol.NoLeaderEpoch}
 		s.consumers = append(s.consumers, c)
 		c.start()
 	}
