@@ -9,6 +9,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"ottla/protocol"
 	"ottla/storage/vfs"
 )
 
@@ -116,7 +117,8 @@ type File struct {
 	opening sync.Mutex // serialises opening, renaming and removing; taken before cache.mu
 
 	// Under cache.mu. file does not change while pins > 0.
-	name       string
+	stem       string // with suffix, the path
+	suffix     string
 	file       vfs.File
 	pins       int
 	used       bool
@@ -124,7 +126,16 @@ type File struct {
 	prev, next *File
 }
 
-func (c *FileCache) newFile(name string) *File { return &File{cache: c, name: name} }
+// newFiles gives the four files of a segment, in the order of Segment.files. They share what their names begin with: a node
+// with many partitions has very many of them.
+func (c *FileCache) newFiles(dir string, base protocol.Offset) *[4]File {
+	files, stem := new([4]File), path.Join(dir, FileName(base, ""))
+	for i, suffix := range [...]string{LogSuffix, IndexSuffix, TimeIndexSuffix, TxnIndexSuffix} {
+		f := &files[i]
+		f.cache, f.stem, f.suffix = c, stem, suffix
+	}
+	return files
+}
 
 // ErrClosed says that the segment was closed or removed.
 var ErrClosed = errors.New("the segment is closed")
@@ -147,7 +158,7 @@ func (f *File) pin(create bool) error {
 		c.mu.Unlock()
 		return nil
 	}
-	name, gone := f.name, f.gone
+	name, gone := f.stem+f.suffix, f.gone
 	c.mu.Unlock()
 	if gone {
 		return fmt.Errorf("%s: %w", name, ErrClosed)
@@ -221,7 +232,7 @@ func (f *File) Generation() uint64 { return f.generation.Load() }
 func (f *File) Name() string {
 	f.cache.mu.Lock()
 	defer f.cache.mu.Unlock()
-	return f.name
+	return f.stem + f.suffix
 }
 
 // with runs do while the file is pinned.
@@ -286,7 +297,7 @@ func (c *FileCache) MoveDir(from, to string, segments []*Segment) error {
 // moved tells that the file has a new path.
 func (f *File) moved(name string) {
 	f.cache.mu.Lock()
-	f.name = name
+	f.stem, f.suffix = name, ""
 	f.cache.mu.Unlock()
 }
 

@@ -3,7 +3,6 @@ package segment
 import (
 	"errors"
 	"fmt"
-	"path"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -32,8 +31,8 @@ func FileName(base protocol.Offset, suffix string) string {
 // digits, a dot and something.
 func ParseName(name string) (base protocol.Offset, suffix string, ok bool) {
 	digits, _, found := strings.Cut(name, ".")
-	if !found || digits == "" {
-		return 0, "", false
+	if !found || digits == "" || digits[0] < '0' || digits[0] > '9' {
+		return 0, "", false // most are not, and an error costs more than a look
 	}
 	n, err := strconv.ParseInt(digits, 10, 64)
 	if err != nil || n < 0 {
@@ -87,11 +86,11 @@ func (p Present) Empty() bool {
 }
 
 func attach(cache *FileCache, dir string, base protocol.Offset, opts Options) *Segment {
-	file := func(suffix string) *File { return cache.newFile(path.Join(dir, FileName(base, suffix))) }
+	files := cache.newFiles(dir, base)
 	s := &Segment{
-		cache: cache, base: base, opts: opts, log: file(LogSuffix), txn: file(TxnIndexSuffix),
-		offsets:  entries{file: file(IndexSuffix), size: OffsetEntryBytes},
-		times:    entries{file: file(TimeIndexSuffix), size: TimeEntryBytes},
+		cache: cache, base: base, opts: opts, log: &files[0], txn: &files[3],
+		offsets:  entries{file: &files[1], size: OffsetEntryBytes},
+		times:    entries{file: &files[2], size: TimeEntryBytes},
 		lastTime: TimeEntry{-1, base}, lastTxn: protocol.NoOffset,
 	}
 	return s
