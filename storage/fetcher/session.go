@@ -2,7 +2,6 @@ package fetcher
 
 import (
 	"math"
-	"slices"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kmsg"
@@ -58,24 +57,26 @@ func (one *fetcher) build(now time.Time) *kmsg.FetchRequest {
 	b := builder{req: req, fetches: map[protocol.TopicID]int{}, forgets: map[protocol.TopicID]int{}}
 	changed, forgotten := one.changed, one.forgotten
 	one.changed, one.forgotten = nil, nil
+	leaving := make(map[name]bool, len(forgotten))
 	for _, n := range forgotten {
 		if req.SessionEpoch != 0 {
 			b.forget(n)
+			leaving[n] = true
 		}
 	}
 	for _, p := range changed {
 		p.marked = false
-		if req.SessionEpoch != 0 && slices.Contains(forgotten, p.name) {
-			p.mark() // it has to be out of the session before it can come in again: with the next request, which is to be soon
-			req.MaxWaitMillis = 0
-			continue
-		}
 		if !one.fetchable(now, p) {
 			if p.asked != nil {
 				p.asked = nil
 				one.session.members--
 				b.forget(p.name)
 			}
+			continue
+		}
+		if leaving[p.name] {
+			p.mark() // it has to be out of the session before it can come in again: with the next request, which is to be soon
+			req.MaxWaitMillis = 0
 			continue
 		}
 		next := asked{p.position.Offset, p.position.LastEpoch, p.position.LogStart}
