@@ -67,6 +67,7 @@ const (
 	OffsetGap      Fault = "offset-gap"       // offsets without a batch, as compaction leaves them
 	TornTail       Fault = "torn-tail"        // what was never made durable has no whole batch; a start cuts it off
 	NotRead        Fault = "not-read"         // too large for the limits, or gone since the directory was listed
+	EpochsLate     Fault = "epochs-late"      // leader-epoch-checkpoint begins behind the log's start, which a kill may set back
 	OpenAtEnd      Fault = "open-transaction" // the metadata log ends within a transaction
 	ProducerUnseen Fault = "producer-unseen"  // a producer of the log that a snapshot does not have: it may have expired
 )

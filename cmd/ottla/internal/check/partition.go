@@ -54,6 +54,7 @@ type logCheck struct {
 
 	epochs    []checkpoint.EpochStart
 	epochsOf  string // the file; "" if there is nothing to compare with
+	late      bool   // it was noted that they begin behind the log's start
 	producers producerCheck
 
 	at        place           // of the batch whose records are being consumed
@@ -324,8 +325,16 @@ func (l *logCheck) checkEpoch(file string, f found) {
 		l.tell(l.sure(offset), BatchEpoch, file, f.position, l.name, "the batch at offset %d has leader epoch %d, after one of epoch %d", f.batch.BaseOffset(), epoch, l.epoch)
 		return
 	}
-	if l.epochsOf == "" || f.batch.LastOffset() < l.start || !l.d.clean && len(l.epochs) > 0 && offset < l.epochs[0].Start {
-		l.epoch = epoch // deleted; of a log that is not closed the checkpoint may not know its start yet
+	if l.epochsOf == "" || f.batch.LastOffset() < l.start {
+		l.epoch = epoch
+		return
+	}
+	if len(l.epochs) > 0 && offset < l.epochs[0].Start {
+		// Records were deleted, and the server was killed before it noted the log's new start.
+		if !l.late {
+			l.note(EpochsLate, l.epochsOf, -1, l.name, "it begins at offset %d, and the log at %d", l.epochs[0].Start, offset)
+		}
+		l.epoch, l.late = epoch, true
 		return
 	}
 	says := l.epochAt(offset)
