@@ -19,6 +19,7 @@ type admin struct {
 	pumping bool
 	busy    bool
 	topics  []*adminTopic
+	orders  []order // of the script; nil: whatever comes to mind
 }
 
 // adminTopic is a topic as the admin wants and knows it.
@@ -28,6 +29,7 @@ type adminTopic struct {
 	current  *topicModel // nil: none is known
 	count    int32       // of partitions that are wanted
 	doubtful bool        // a request's outcome is not known
+	moves    int         // of all its partitions
 }
 
 func newAdmin(s *Simulation, h *host) *admin {
@@ -36,6 +38,9 @@ func newAdmin(s *Simulation, h *host) *admin {
 		if !t.auto {
 			a.topics = append(a.topics, &adminTopic{plan: t, wanted: true, count: t.partitions})
 		}
+	}
+	if s.script {
+		a.orders = scriptOrders()
 	}
 	return a
 }
@@ -66,8 +71,17 @@ func (a *admin) turn() {
 	}
 	delay := a.random.between(time.Millisecond, 500*time.Millisecond)
 	if !a.busy && !a.settle() && a.s.phase == working {
-		a.change()
 		delay = a.random.between(100*time.Millisecond, 3*time.Second)
+		if len(a.orders) > 0 {
+			next := a.orders[0]
+			a.orders = append(a.orders[1:], next)
+			if t := a.topics[next.topic]; t.current != nil || t.plan.churn {
+				next.do(a, t)
+			}
+			delay = 100 * time.Millisecond
+		} else {
+			a.change()
+		}
 	}
 	a.again(delay)
 }
@@ -288,14 +302,23 @@ func (a *admin) trimmed(p *partModel, asked, low protocol.Offset, incarnation in
 	}
 }
 
-// move sends some partitions of a topic to other disks. What they hold must be as
-// before, wherever they are; so there is nothing to remember.
-func (a *admin) move(t *adminTopic) {
+// move sends some partitions of a topic to other disks, moveAll all of them to one: of two calls the one to the first, the other to the
+// last. What they hold must be as before, wherever they are; so there is nothing to remember.
+func (a *admin) move(t *adminTopic) { a.moveTo(t, a.s.plan.dirs, 400) }
+
+func (a *admin) moveAll(t *adminTopic) {
+	if t.current != nil {
+		t.moves++
+		a.moveTo(t, a.s.plan.dirs[t.moves%len(a.s.plan.dirs):][:1], 1000)
+	}
+}
+
+func (a *admin) moveTo(t *adminTopic, dirs []string, perMille int) {
 	req := kmsg.NewPtrAlterReplicaLogDirsRequest()
-	for _, dir := range a.s.plan.dirs {
+	for _, dir := range dirs {
 		topic := kmsg.AlterReplicaLogDirsRequestDirTopic{Topic: t.plan.name}
 		for n := range t.current.parts {
-			if a.random.chance(400) {
+			if a.random.chance(perMille) {
 				topic.Partitions = append(topic.Partitions, int32(n))
 			}
 		}

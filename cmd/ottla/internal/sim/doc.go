@@ -15,7 +15,9 @@
 // network.go (connections), faults.go, swarm.go (what a seed chooses), producer.go,
 // consumer.go, admin.go (clients), transactor.go and transacting.go (producers and
 // copiers in transactions; txreading.go, txending.go: what must be true of them, with
-// compat/history over all that they saw), model.go and observe.go (what must be true),
+// compat/history over all that they saw), loads.go (what coordinators load once their
+// logs were compacted), script.go and nospace.go (a fixed piece of work, each of whose
+// writes can be made to fail), model.go and observe.go (what must be true),
 // ending.go (after the faults). A host is one of several by construction: a client
 // and a node's channel name the host they talk to.
 //

@@ -53,6 +53,7 @@ type partModel struct {
 	seen     observation
 
 	undecided  []undecided // in transactions
+	shadow     shadow      // what was ever written, of a topic of Kafka's own that is compacted
 	cutPending bool        // the power went since the last look
 	wasClean   bool        // the last end was a clean stop
 }

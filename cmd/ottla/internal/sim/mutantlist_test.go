@@ -122,6 +122,14 @@ var mutants = []mutant{
 		"aborted transactions missing in a fetch", "storage/replica/read.go",
 		[]edit{{"return l.AbortedIn(part.Offset, end) })", "return l.AbortedIn(part.Offset, min(part.Offset, end)) })"}},
 	},
+	{ // KAFKA-8351
+		"compaction takes a marker before its records", "storage/clean/filter.go",
+		[]edit{{"		discard = spent && b.HasDeleteHorizon() && b.BaseTimestamp() <= f.nowMs\n", "		discard = true\n"}},
+	},
+	{
+		"compaction drops latest values", "storage/clean/filter.go",
+		[]edit{{"	if r.Offset < f.keys.get(r.Key) {\n", "	if latest := f.keys.get(r.Key); r.Offset < latest || r.Offset == latest && latest%7 == 0 {\n"}},
+	},
 	{ // CVE-2026-35554
 		"a buffer used again while a batch waits", "cmd/ottla/internal/api/producetransaction.go",
 		[]edit{

@@ -110,6 +110,7 @@ func (h *host) observePart(w *watched) {
 			h.s.violate("%s: went back from %+v to %+v", p, before, now)
 		}
 	}
+	h.follow(p, w.log)
 	if now.start > before.start {
 		h.startMoved(p, w.log, before.start, now.start)
 	}
@@ -183,9 +184,11 @@ func (h *host) checkSurvivor(p *partModel, l *log.Log) {
 	}
 	if p.cutPending {
 		h.s.model.truncate(p, view.LogEndOffset, h.incarnation)
+		p.shadow.forget(view.LogEndOffset)
 	}
 	p.cutPending, p.wasClean = false, false
 	p.maxStart = max(p.maxStart, view.LogStartOffset)
 	p.seen = observation{start: view.LogStartOffset}
 	h.observePart(&watched{p, p.tp(), l})
+	h.compareLoads(p, l)
 }

@@ -14,6 +14,8 @@ import (
 // Options say what to run.
 type Options struct {
 	Seed uint64
+	// Script: not the seed chooses what is done, see scriptPlan.
+	Script bool
 	// NoSpace, if not nil, is the only fault.
 	NoSpace *NoSpace
 	// Trace gets one line an event; nil: only the hash is kept.
@@ -43,6 +45,8 @@ type Counts struct {
 	TopicsCreated, TopicsDeleted   int
 	LostByCut                      int // acknowledged records that a power cut was allowed to take
 	Committed, Aborted, Copied     int // transactions; records copied in transactions
+	CompactedLoads                 int // coordinators that were loaded from a log which compaction had taken something from
+	ForgottenIDs                   int // transactional ids that were used again after they had expired
 	Forgotten                      int // batches sent again that a restarted node did not know for duplicates
 }
 
@@ -70,6 +74,8 @@ func (c *Counts) Add(o Counts) {
 		{&c.Committed, o.Committed},
 		{&c.Aborted, o.Aborted},
 		{&c.Copied, o.Copied},
+		{&c.CompactedLoads, o.CompactedLoads},
+		{&c.ForgottenIDs, o.ForgottenIDs},
 	} {
 		*pair.to += pair.from
 	}
@@ -79,6 +85,7 @@ func (c *Counts) Add(o Counts) {
 type Simulation struct {
 	scheduler
 	seed     uint64
+	script   bool
 	random   *random
 	plan     plan
 	hosts    []*host
@@ -122,7 +129,7 @@ var poison = sync.OnceFunc(func() { wire.PoisonFrames(true) })
 // Run runs a seed to its end or to the first broken invariant.
 func Run(o Options) (result Result) {
 	poison()
-	s := &Simulation{seed: o.Seed, random: newRandom(o.Seed), noSpace: noSpace{NoSpace: o.NoSpace}}
+	s := &Simulation{seed: o.Seed, script: o.Script, random: newRandom(o.Seed), noSpace: noSpace{NoSpace: o.NoSpace}}
 	s.now = startOfTime.Add(s.random.between(0, time.Hour))
 	s.trace = trace{start: s.now, hash: fnvOffset, writer: o.Trace}
 	s.logger = slog.New(slog.DiscardHandler)
@@ -153,7 +160,12 @@ func Run(o Options) (result Result) {
 
 // set puts the stage up.
 func (s *Simulation) set() {
-	s.plan = newPlan(s.random.fork())
+	if s.script {
+		s.plan = scriptPlan()
+		s.scripted()
+	} else {
+		s.plan = newPlan(s.random.fork())
+	}
 	s.noSpace.alone(&s.plan)
 	s.tracef("plan: %s", s.plan.String())
 	s.model.init(s)

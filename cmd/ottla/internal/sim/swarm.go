@@ -137,13 +137,18 @@ func newPlan(r *random) plan {
 	return p
 }
 
-func (p *plan) nodeProperties(r *random) {
-	p.overrides = []string{
+// baseProperties are those that every node of the simulation needs.
+func (p *plan) baseProperties() []string {
+	return []string{
 		"process.roles=broker,controller", "node.id=1",
 		"listeners=PLAINTEXT://h0:9092,CONTROLLER://h0:9093", "controller.listener.names=CONTROLLER",
 		"log.dirs=" + strings.Join(p.dirs, ","), "metadata.log.dir=" + p.metaDir,
 		"auto.create.topics.enable=true", "offsets.topic.replication.factor=1",
 	}
+}
+
+func (p *plan) nodeProperties(r *random) {
+	p.overrides = p.baseProperties()
 	set := func(perMille int, name string, values ...any) {
 		if r.chance(perMille) {
 			p.overrides = append(p.overrides, fmt.Sprintf("%s=%v", name, values[r.below(len(values))]))

@@ -109,7 +109,7 @@ type txBatch struct {
 // transact runs a transaction.
 func (i *instance) transact(reads []history.Record) {
 	i.transaction++
-	i.ending, i.doubtful = false, false
+	i.ending, i.doubtful, i.added = false, false, false
 	i.op = &history.Op{
 		Transactional: true, Committed: true, Process: i.process(), Producer: i.producer(), Begin: i.s.now.UnixNano(), Outcome: history.Fail,
 		Reads: reads, Rebalanced: true,
@@ -150,7 +150,10 @@ func (i *instance) add(req *kmsg.AddPartitionsToTxnRequest, batches []*txBatch) 
 				code = c
 			}
 		}
-		i.judge("AddPartitionsToTxn", code, func() { i.add(req, batches) }, func() { i.produce(batches) })
+		i.judge("AddPartitionsToTxn", code, func() { i.add(req, batches) }, func() {
+			i.added = true
+			i.produce(batches)
+		})
 	})
 }
 
@@ -213,6 +216,7 @@ func (i *instance) send(req *kmsg.ProduceRequest, version int16, part *partModel
 				i.op.Sends[b.first+k].Offset = answer.BaseOffset + int64(k)
 			}
 			i.sequences[lane] += int32(len(b.sends))
+			i.added = true
 			part.undecided = append(part.undecided, undecided{i, i.transaction, protocol.Offset(answer.BaseOffset)})
 			i.produce(batches[1:])
 		})
@@ -297,6 +301,7 @@ func (i *instance) finish() {
 }
 
 func (i *instance) endTxn(req *kmsg.EndTxnRequest, version int16) {
+	sent := i.s.now
 	i.ask(req, version, func(resp kmsg.Response) {
 		answer := resp.(*kmsg.EndTxnResponse)
 		i.judge("EndTxn", protocol.ErrorCode(answer.ErrorCode), func() { i.endTxn(req, version) }, func() {
@@ -310,6 +315,7 @@ func (i *instance) endTxn(req *kmsg.EndTxnRequest, version int16) {
 				i.become(answer.ProducerID, answer.ProducerEpoch)
 			}
 			i.over(outcome)
+			i.added, i.touched = false, sent
 			i.proceed()
 		})
 	})

@@ -40,6 +40,8 @@ type instance struct {
 	transaction int         // counts
 	ending      bool        // its end was asked for
 	doubtful    bool        // and that may have taken effect
+	added       bool        // the coordinator knows of the transaction
+	touched     time.Time   // the coordinator has changed what it knows of the id at that time or later
 	position    protocol.Offset
 	next        protocol.Offset // the position once the transaction is committed
 }
@@ -198,7 +200,7 @@ func (i *instance) judge(what string, code protocol.ErrorCode, again, ok func())
 		i.s.after(i.random.between(5*time.Millisecond, 150*time.Millisecond), i.name+" tries again", again)
 	case protocol.ProducerFenced, protocol.InvalidProducerEpoch, protocol.InvalidTxnState, protocol.OutOfOrderSequenceNumber, protocol.TransactionAbortable,
 		protocol.InvalidProducerIDMapping:
-		if !i.zombie && !i.expired() && i.s.now.Sub(i.lostInit) > time.Minute {
+		if !i.zombie && !i.expired() && !i.forgotten(code) && i.s.now.Sub(i.lostInit) > time.Minute {
 			i.s.violate("%s: %s gave %s, and nobody has fenced it: %s", i.name, what, code, i.id())
 		}
 		if i.op != nil && i.ending && !i.doubtful {
@@ -215,6 +217,16 @@ func (i *instance) expired() bool {
 	return i.op != nil && i.s.now.UnixNano()-i.op.Begin >= int64(i.plan.timeout)
 }
 
+// forgotten tells whether the id may have expired between two transactions.
+func (i *instance) forgotten(code protocol.ErrorCode) bool {
+	expiry := i.s.plan.transactions.expiry
+	if code != protocol.InvalidProducerIDMapping || expiry == 0 || i.added || i.s.now.Sub(i.touched) < expiry {
+		return false
+	}
+	i.s.counts.ForgottenIDs++
+	return true
+}
+
 // open tells whether a transaction is certainly undecided.
 func (i *instance) open(transaction int) bool {
 	return !i.zombie && !i.ended && i.op != nil && i.transaction == transaction && !i.ending && !i.expired()
@@ -222,6 +234,12 @@ func (i *instance) open(transaction int) bool {
 
 // find finds the coordinator, which makes the topic of the coordinators.
 func (i *instance) find(done func()) {
+	for _, own := range i.s.plan.transactions.own {
+		if !own.auto && i.s.txPart(own, 0) == nil {
+			i.s.after(100*time.Millisecond, i.name+" waits until Kafka's own topics are there", func() { i.find(done) })
+			return
+		}
+	}
 	req := kmsg.NewPtrFindCoordinatorRequest()
 	req.CoordinatorType, req.CoordinatorKeys = 1, []string{i.id()}
 	i.ask(req, int16(4+i.random.below(3)), func(resp kmsg.Response) {
@@ -234,7 +252,7 @@ func (i *instance) init() {
 	req := kmsg.NewPtrInitProducerIDRequest()
 	name := i.id()
 	req.TransactionalID, req.TransactionTimeoutMillis, req.ProducerID, req.ProducerEpoch = &name, int32(i.plan.timeout.Milliseconds()), -1, -1
-	begin := i.s.now.UnixNano()
+	sent, begin := i.s.now, i.s.now.UnixNano()
 	i.ask(req, int16(2+i.random.below(4)), func(resp kmsg.Response) {
 		answer := resp.(*kmsg.InitProducerIDResponse)
 		i.judge("InitProducerId", protocol.ErrorCode(answer.ErrorCode), i.init, func() {
@@ -242,6 +260,7 @@ func (i *instance) init() {
 				i.s.violate("%s: got producer %d epoch %d, which is not newer than what was given out", i.name, answer.ProducerID, answer.ProducerEpoch)
 			}
 			i.become(answer.ProducerID, answer.ProducerEpoch)
+			i.touched = sent
 			i.s.history.add(i.s, history.Op{Kind: history.Fence, Process: i.process(), Begin: begin, Producer: i.producer()})
 			i.proceed()
 		})

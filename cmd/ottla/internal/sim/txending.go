@@ -31,6 +31,10 @@ func (s *Simulation) readTransactions(done func()) {
 		done()
 		return
 	}
+	for i := range s.hosts[0].watched.list {
+		w := &s.hosts[0].watched.list[i]
+		s.hosts[0].compareLoads(w.part, w.log)
+	}
 	s.history.finals = nil
 	c := s.connect("txfinal", s.hosts[0], protocol.OnBroker, nil)
 	if c == nil {

@@ -10,8 +10,10 @@ import (
 type transactionPlan struct {
 	transactors []transactorPlan
 	readers     []txReaderPlan
-	source      *topicPlan // what transactors write to
-	copied      *topicPlan // what copiers write to: partition by partition
+	source      *topicPlan    // what transactors write to
+	copied      *topicPlan    // what copiers write to: partition by partition
+	own         []*topicPlan  // __transaction_state, __consumer_offsets
+	expiry      time.Duration // after which a transactional id that nobody uses is forgotten; 0: never
 }
 
 // transactorPlan is one transactional id and those who use it, one after the other.
@@ -40,27 +42,10 @@ func (p *plan) planTransactions(r *random) {
 	// promised over it was flushed.
 	f := p.faults
 	flush := f.cuts || f.failing || f.full || p.ending.cut || r.chance(300)
-	topic := func(name string, partitions int32) *topicPlan {
-		t := &topicPlan{name: name, partitions: partitions, retention: -1, retentionBytes: -1, flush: flush, transactions: true}
-		t.configs = append(t.configs, setting{"retention.ms", "-1"}, setting{"internal.segment.bytes", fmt.Sprint(pick(r, 700, 3000, 30000))})
-		if flush {
-			t.configs = append(t.configs, setting{"flush.messages", "1"})
-		}
-		p.topics = append(p.topics, t)
-		return t
-	}
-	t := &p.transactions
-	t.source = topic("tx-source", 1+int32(r.below(3)))
-	t.copied = topic("tx-copied", t.source.partitions)
-	for _, name := range []string{"__transaction_state", "__consumer_offsets"} {
-		p.topics = append(p.topics, &topicPlan{name: name, partitions: -1, auto: true, retention: -1, retentionBytes: -1, flush: flush, transactions: true, internal: true})
-	}
-	p.overrides = append(p.overrides, "transaction.state.log.replication.factor=1", "transaction.state.log.min.isr=1",
-		fmt.Sprintf("transaction.state.log.num.partitions=%d", 1+r.below(3)), fmt.Sprintf("offsets.topic.num.partitions=%d", 1+r.below(3)),
+	p.transactionTopics(flush, 1+int32(r.below(3)), 1+int32(r.below(3)), 1+int32(r.below(3)), pick(r, 700, 3000, 30000))
+	p.overrides = append(p.overrides,
 		fmt.Sprintf("transaction.abort.timed.out.transaction.cleanup.interval.ms=%d", pick(r, 500, 3000, 10000)))
-	if flush {
-		p.overrides = append(p.overrides, "log.flush.interval.messages=1")
-	}
+	t := &p.transactions
 	second := r.below(3) // 0: none, 1: all, 2: some
 	for i := range 2 + r.below(3) {
 		q := transactorPlan{
@@ -81,24 +66,85 @@ func (p *plan) planTransactions(r *random) {
 	for i := range 1 + r.below(2) {
 		t.readers = append(t.readers, txReaderPlan{committed: i == 0, maxWait: pick(r, 0, 100*time.Millisecond, 3*time.Second), maxBytes: pick[int32](r, 500, 1<<20)})
 	}
-	if r.chance(400) {
-		p.compact(r)
+	compacts, own := r.chance(400), r.chance(400)
+	if compacts {
+		p.compact(pick(r, 0, 1000, 86400000), pick(r, "0", "0.3"), pick(r, 0, 0, 2000))
+	}
+	if own {
+		for _, topic := range t.own {
+			topic.compactOwn(pick(r, 700, 2000, 6000), pick(r, "0", "0.3"), pick(r, 0, 1000, 86400000), pick(r, 0, 100, 10000))
+		}
+	}
+	if compacts || own {
+		p.cleaner(pick(r, 20, 300, 3000), 1+r.below(3), pick(r, 1, 524288), pick(r, 5000, 1<<40))
+	}
+	if r.chance(300) {
+		t.expiry = pick(r, time.Second, 4*time.Second)
+		p.overrides = append(p.overrides, fmt.Sprintf("transactional.id.expiration.ms=%d", t.expiry.Milliseconds()),
+			fmt.Sprintf("transaction.remove.expired.transaction.cleanup.interval.ms=%d", pick(r, 200, 2000)))
+	}
+}
+
+// transactionTopics adds the topics of the transactions, and Kafka's own, of so many partitions.
+func (p *plan) transactionTopics(flush bool, partitions, states, offsets int32, segment int) {
+	topic := func(name string) *topicPlan {
+		t := &topicPlan{name: name, partitions: partitions, retention: -1, retentionBytes: -1, flush: flush, transactions: true}
+		t.configs = append(t.configs, setting{"retention.ms", "-1"}, setting{"internal.segment.bytes", fmt.Sprint(segment)})
+		if flush {
+			t.configs = append(t.configs, setting{"flush.messages", "1"})
+		}
+		p.topics = append(p.topics, t)
+		return t
+	}
+	t := &p.transactions
+	t.source, t.copied = topic("tx-source"), topic("tx-copied")
+	for _, own := range []struct {
+		name       string
+		partitions int32
+		property   string
+	}{
+		{"__transaction_state", states, "transaction.state.log.num.partitions"}, {"__consumer_offsets", offsets, "offsets.topic.num.partitions"},
+	} {
+		t.own = append(t.own, &topicPlan{
+			name: own.name, partitions: own.partitions, auto: true, retention: -1, retentionBytes: -1, flush: flush, transactions: true, internal: true,
+		})
+		p.overrides = append(p.overrides, fmt.Sprintf("%s=%d", own.property, own.partitions))
+	}
+	p.topics = append(p.topics, t.own...)
+	p.overrides = append(p.overrides, "transaction.state.log.replication.factor=1", "transaction.state.log.min.isr=1")
+	if flush {
+		p.overrides = append(p.overrides, "log.flush.interval.messages=1")
 	}
 }
 
 // compact has the topics of the transactions compacted while they are used. No two of their records have the same key, so of what was
 // committed all stays; what was aborted goes at any time, and nobody looks at it.
-func (p *plan) compact(r *random) {
+func (p *plan) compact(retentionMs int, ratio string, lagMs int) {
 	t := &p.transactions
-	retention, ratio, lag := pick(r, 0, 1000, 86400000), pick(r, "0", "0.3"), pick(r, 0, 0, 2000)
 	for _, topic := range []*topicPlan{t.source, t.copied} {
 		topic.compacted = true
 		topic.configs = append(topic.configs, setting{"cleanup.policy", "compact"}, setting{"min.cleanable.dirty.ratio", ratio},
-			setting{"delete.retention.ms", fmt.Sprint(retention)}, setting{"min.compaction.lag.ms", fmt.Sprint(lag)})
+			setting{"delete.retention.ms", fmt.Sprint(retentionMs)}, setting{"min.compaction.lag.ms", fmt.Sprint(lagMs)})
 	}
 	for i := range t.readers {
 		t.readers[i].committed = true
 	}
-	p.overrides = append(p.overrides, fmt.Sprintf("log.cleaner.backoff.ms=%d", pick(r, 20, 300, 3000)), fmt.Sprintf("log.cleaner.threads=%d", 1+r.below(3)),
-		fmt.Sprintf("log.cleaner.io.buffer.size=%d", pick(r, 1, 524288)), fmt.Sprintf("log.cleaner.io.max.bytes.per.second=%d", pick(r, 5000, 1<<40)))
+}
+
+// compactOwn has one of Kafka's own topics compacted often, in small segments: coordinators must load from what is left what they would
+// from all of it. As a client that knows what it wants, the admin creates it before a coordinator does.
+func (t *topicPlan) compactOwn(segment int, ratio string, retentionMs, deleteDelayMs int) {
+	t.compacted, t.auto = true, false
+	t.configs = append(t.configs, setting{"cleanup.policy", "compact"}, setting{"internal.segment.bytes", fmt.Sprint(segment)},
+		setting{"min.cleanable.dirty.ratio", ratio}, setting{"delete.retention.ms", fmt.Sprint(retentionMs)},
+		setting{"file.delete.delay.ms", fmt.Sprint(deleteDelayMs)})
+	if t.flush {
+		t.configs = append(t.configs, setting{"flush.messages", "1"})
+	}
+}
+
+// cleaner says how the cleaner works.
+func (p *plan) cleaner(backoffMs, threads, buffer, bytesPerSecond int) {
+	p.overrides = append(p.overrides, fmt.Sprintf("log.cleaner.backoff.ms=%d", backoffMs), fmt.Sprintf("log.cleaner.threads=%d", threads),
+		fmt.Sprintf("log.cleaner.io.buffer.size=%d", buffer), fmt.Sprintf("log.cleaner.io.max.bytes.per.second=%d", bytesPerSecond))
 }
