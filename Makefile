@@ -19,7 +19,7 @@ INEFFASSIGN := github.com/gordonklaus/ineffassign@v0.2.0
 MISSPELL    := github.com/client9/misspell/cmd/misspell@v0.3.4
 ERRORLINT   := codeberg.org/polyfloyd/go-errorlint@v1.9.1
 
-.PHONY: all install build run test test-quick unit race lint cross torn fuzz soak-fuzz powercut fulldisk sim sim-cluster soak-sim compat suites readme-table consumers tools applications diff dumpcheck compaction handover crash many chaos soak-chaos soak-eos edge bench rebalance rebalance-alone lag control control-sample clean
+.PHONY: all install build run test test-quick unit race lint cross torn fuzz soak-fuzz powercut fulldisk sim sim-cluster soak-sim compat suites readme-table consumers tools applications diff dumpcheck compaction handover crash many chaos soak-chaos soak-eos edge bench rebalance rebalance-alone lag control control-soak control-sample clean
 
 all: build
 
@@ -146,6 +146,9 @@ control: ## record the same scenarios on Apache Kafka under testdata/control/
 
 install: ## what the tests need
 	compat/run.sh install
+
+control-soak: ## record chaos and exactly once under faults on Apache Kafka under testdata/control/
+	compat/run.sh control-soak
 
 control-sample: ## a sample of the record comes out the same today
 	compat/run.sh control-sample

@@ -30,6 +30,7 @@
 #                      testdata/control/ (fulldisk needs root for loop devices)
 #   run.sh control-diff   of it only diff
 #   run.sh control-fulldisk   of it only fulldisk
+#   run.sh control-soak   soak-chaos (OTTLA_CHAOS_ROUNDS rounds, 2, of OTTLA_CHAOS_SECONDS, 180) and soak-eos (OTTLA_EOS_MINUTES, 5) against it
 #   run.sh control-sample   a few cells against Apache Kafka again, compared with what is recorded; and RESULTS.md is in step (for CI)
 #   run.sh all         install, clients, suites, tools, applications, diff, dumpcheck, handover, crash
 #
@@ -202,6 +203,11 @@ case "${1:-}" in
     export OTTLA_COMPAT_TARGET=kafka
     results "$root/testdata/control"
     run_tests TestFullDisk 15m
+    ;;
+  control-soak)
+    "$here/install.sh"
+    export OTTLA_COMPAT_TARGET=kafka OTTLA_CHAOS_ROUNDS="${OTTLA_CHAOS_ROUNDS:-2}" OTTLA_CHAOS_SECONDS="${OTTLA_CHAOS_SECONDS:-180}" OTTLA_EOS_MINUTES="${OTTLA_EOS_MINUTES:-5}"
+    run_tests 'Test(Chaos|Eos)Soak' 120m
     ;;
   control-sample)
     "$here/install.sh"

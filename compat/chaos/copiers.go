@@ -22,14 +22,37 @@ type Copier struct {
 
 func (c Copier) topic() string { return "chaos-copied-" + c.Name }
 
-// copyBy lets it copy. A loop that gives up is started again, with the same transactional id.
+// copierLimit is how long a copier may take to end once it is told to.
+const copierLimit = 90 * time.Second
+
+// copyBy lets it copy. A loop that gives up is started again, with the same transactional id. One that does not end is left to itself:
+// librdkafka is at times not to be closed any more.
 func (r *run) copyBy(ctx context.Context, c Copier) {
+	copying, cancel := context.WithCancel(ctx)
+	defer cancel()
+	ended := make(chan struct{})
+	defer close(ended)
+	r.workers.Go(func() {
+		select {
+		case <-r.stopping:
+		case <-ended:
+			return
+		}
+		select {
+		case <-time.After(copierLimit):
+			cancel()
+		case <-ended:
+		}
+	})
 	for !r.stopped() && ctx.Err() == nil {
-		_, err := c.CopyInTransactions(ctx, suite.CopyOptions{
+		_, err := c.CopyInTransactions(copying, suite.CopyOptions{
 			Group: c.topic(), From: topics[input].name, To: c.topic(), TransactionalID: c.topic(),
 			SessionMs: 8000, TimeoutMs: int(transactionTimeout / time.Millisecond), AbortEvery: 8,
 		}, r.stopping)
-		if err != nil {
+		switch {
+		case copying.Err() != nil && ctx.Err() == nil:
+			r.odd("%s has not ended its copy loop %s after it was told to", c.Name, copierLimit)
+		case err != nil:
 			r.wait(200 * time.Millisecond)
 		}
 	}

@@ -41,11 +41,21 @@ type Result struct {
 	Report  *history.Report
 	Copy    []string // what is wrong with the copy
 	Strange []string // errors that no fault explains
+	Ops     []history.Op
 }
 
 // Sound tells whether nothing is wrong.
 func (r *Result) Sound() bool {
 	return r.Report.Found() == 0 && len(r.Copy) == 0 && len(r.Strange) == 0
+}
+
+// Found is all that is wrong.
+func (r *Result) Found() []string {
+	var all []string
+	for _, a := range r.Report.Anomalies {
+		all = append(all, a.String())
+	}
+	return append(append(all, r.Copy...), r.Strange...)
 }
 
 func (r *Result) String() string {
@@ -118,7 +128,7 @@ func Run(ctx context.Context, o Options) (*Result, error) {
 	if err := r.readAll(ctx, admin); err != nil {
 		return nil, err
 	}
-	result := &Result{Seed: o.Seed, Faults: r.faults, Down: r.down, Settled: settled, Strange: r.strange}
+	result := &Result{Seed: o.Seed, Faults: r.faults, Down: r.down, Settled: settled, Strange: r.strange, Ops: r.ops}
 	result.Report = history.Check(r.ops, history.Options{StuckAfter: int64(transactionTimeout + 10*time.Second + r.down + o.Pause)})
 	result.Copied, result.Copy = r.judgeCopy()
 	var wrong []string
