@@ -9,37 +9,37 @@ var replicationRows = []Row{
 	},
 	{
 		Name: "replica.lag.time.max.ms", Type: Long, Default: "30000",
-		Support: Harmless,
+		Support: Acted,
 		Doc:     "How long a follower may be behind before it leaves the in-sync set.",
 	},
 	{
 		Name: "replica.fetch.max.bytes", Type: Int, Default: "1048576", Allowed: atLeast(0),
-		Support: Harmless,
+		Support: Acted,
 		Doc:     "The most bytes of one partition that a follower asks for at once.",
 	},
 	{
 		Name: "replica.fetch.min.bytes", Type: Int, Default: "1",
-		Support: Harmless,
+		Support: Acted,
 		Doc:     "How many bytes a follower waits for.",
 	},
 	{
 		Name: "replica.fetch.wait.max.ms", Type: Int, Default: "500",
-		Support: Harmless,
+		Support: Acted,
 		Doc:     "How long a follower waits for them.",
 	},
 	{
 		Name: "replica.fetch.response.max.bytes", Type: Int, Default: "10485760", Allowed: atLeast(0),
-		Support: Harmless,
+		Support: Acted,
 		Doc:     "The most bytes a follower asks for at once over all partitions.",
 	},
 	{
 		Name: "replica.fetch.backoff.ms", Type: Int, Default: "1000", Allowed: atLeast(0),
-		Support: Harmless,
+		Support: Acted,
 		Doc:     "The pause of a follower after a failed fetch.",
 	},
 	{
 		Name: "replica.socket.timeout.ms", Type: Int, Default: "30000",
-		Support: Harmless,
+		Support: Acted,
 		Doc:     "How long a follower waits on its connection to the leader.",
 	},
 	{
@@ -54,12 +54,12 @@ var replicationRows = []Row{
 	},
 	{
 		Name: "replica.selector.class", Type: String, Default: Null,
-		Support: Harmless,
-		Doc:     "A plug-in that chooses the replica a consumer reads from; without it, the leader.",
+		Support: Acted,
+		Doc:     "Which replica a consumer is told to read from: with org.apache.kafka.common.replica.RackAwareReplicaSelector one in its rack, else the leader.",
 	},
 	{
 		Name: "num.replica.fetchers", Type: Int, Default: "1", Allowed: atLeast(1), Mode: ClusterWide,
-		Support: Harmless,
+		Support: Acted,
 		Doc:     "How many connections a follower fetches over from each leader.",
 	},
 	{

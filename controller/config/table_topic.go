@@ -54,7 +54,7 @@ var topicRows = []Row{
 	},
 	{
 		Name: "follower.replication.throttled.replicas", Type: List, Allowed: throttledReplicas(),
-		Support: Harmless,
+		Support: Acted,
 		Doc:     "Which replicas are throttled while they follow, as partition:broker, or * for all.",
 	},
 	{
@@ -69,7 +69,7 @@ var topicRows = []Row{
 	},
 	{
 		Name: "leader.replication.throttled.replicas", Type: List, Allowed: throttledReplicas(),
-		Support: Harmless,
+		Support: Acted,
 		Doc:     "Which replicas are throttled while they lead, as partition:broker, or * for all.",
 	},
 	{

@@ -37,6 +37,8 @@ type Applier struct {
 	Wake func()
 	// Fetchers, if not nil, feed the replicas that follow.
 	Fetchers *fetcher.Fetchers
+	// Throttles, if not nil, follow the Images too.
+	Throttles *Throttles
 
 	applied atomic.Pointer[metadata.Image] // the last Image applied; nil before the first
 
@@ -317,7 +319,10 @@ func (a *Applier) settings(now time.Time, changes metadata.Changes, image *metad
 	for _, c := range a.coordinators {
 		c.settings(a.options)
 	}
-	if limit := moveLimit(image, own); limit != a.moveLimit {
+	if a.Throttles != nil {
+		a.Throttles.follow(image, a.replicas, a.Fetchers)
+	}
+	if limit := runtimeLimit(image, own, moveLimitKey); limit != a.moveLimit {
 		a.moveLimit = limit
 		a.replicas.SetMoveLimit(limit)
 	}
@@ -336,19 +341,6 @@ func (a *Applier) settings(now time.Time, changes metadata.Changes, image *metad
 
 // moveLimitKey is a setting that is made at run time only.
 const moveLimitKey = "replica.alter.log.dirs.io.max.bytes.per.second"
-
-// moveLimit is how many bytes a second the moves of replicas between directories
-// may copy; -1: no limit.
-func moveLimit(image *metadata.Image, own string) int64 {
-	for _, broker := range [...]string{own, ""} {
-		if text, ok := image.Config(metadata.BrokerConfig, broker)[moveLimitKey]; ok {
-			if limit, err := strconv.ParseInt(text, 10, 64); err == nil && limit >= 0 {
-				return limit
-			}
-		}
-	}
-	return -1
-}
 
 // logTopics says which topics came and went.
 func (a *Applier) logTopics(changes metadata.Changes) {

@@ -101,6 +101,7 @@ type Node struct {
 	channel      *broker.Channel    // to the controllers, nil on one, as these are:
 	isr          *broker.ISRChanges // what leaders here wish for
 	fetchers     *fetcher.Fetchers  // for followers here
+	throttles    *broker.Throttles  // of what they and others fetch
 	handler      *api.Handler
 
 	started atomic.Bool
@@ -250,7 +251,7 @@ func (n *Node) assemble(now time.Time) {
 	n.applier = broker.NewApplier(n.config.NodeID, n.topicOptions, n.replicas, n.store, n.directories, n.options.SideBySide, n.options.Logger)
 	n.applier.Wake = n.wakes.of(partBroker)
 	n.replicate()
-	n.applier.Fetchers = n.fetchers
+	n.applier.Fetchers, n.applier.Throttles = n.fetchers, n.throttles
 	n.coordinate()
 	n.coordinateTransactions()
 	n.handler = api.New(n.apiNode())

@@ -35,6 +35,7 @@ func (n *Node) replicate() {
 		MaxWait:          millis(int64(n.config.Int("replica.fetch.wait.max.ms"))),
 		ResponseMaxBytes: int(n.config.Int("replica.fetch.response.max.bytes")),
 		Backoff:          millis(int64(n.config.Int("replica.fetch.backoff.ms"))),
+		Throttled:        n.throttles.Follower,
 		Logger:           n.options.Logger,
 	})
 	n.fetchers.Wake = n.wakes.of(partFetchers)

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"ottla/cmd/ottla/internal/api"
+	"ottla/cmd/ottla/internal/broker"
 	"ottla/controller/config"
 	"ottla/controller/metadata"
 	"ottla/controller/raft"
@@ -45,6 +46,7 @@ func (n *Node) storeOptions() store.Options {
 }
 
 func (n *Node) replicaOptions() replica.Options {
+	n.throttles = broker.NewThrottles(n.config.NodeID)
 	return replica.Options{
 		NodeID: n.config.NodeID, Store: n.store, Pool: n.pool,
 		MaxDecompressed:    int(share(n.config.Long("ottla.decompressed.batch.bytes"), n.options.MemoryBytes, decompressedShare, mostDecompressedBytes)),
@@ -62,8 +64,28 @@ func (n *Node) replicaOptions() replica.Options {
 			n.directories.Report(topic, tp.Partition, dir)
 		},
 		AlterPartition:  n.alterPartition(),
+		Rack:            n.rackOf(),
+		Throttled:       n.throttles.Leader,
 		MoveParallelism: n.moveParallelism(),
 		Workers:         n.options.Workers, Logger: n.options.Logger,
+	}
+}
+
+// rackAware is the only class of a replica.selector.class that there is besides the default.
+const rackAware = "org.apache.kafka.common.replica.RackAwareReplicaSelector"
+
+// rackOf tells the racks of brokers that are alive, if consumers are to be told of the replica in theirs (KIP-392).
+func (n *Node) rackOf() func(protocol.NodeID) string {
+	const key = "replica.selector.class"
+	if n.config.IsNull(key) || n.config.String(key) != rackAware {
+		return nil
+	}
+	return func(id protocol.NodeID) string {
+		known := n.quorum.Image().Broker(id)
+		if known == nil || known.Fenced || known.Rack == nil {
+			return ""
+		}
+		return *known.Rack
 	}
 }
 
