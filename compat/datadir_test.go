@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -15,8 +16,6 @@ import (
 	"strings"
 	"testing"
 	"time"
-
-	"github.com/twmb/franz-go/pkg/kgo"
 
 	"ottla/compat/datadir"
 	"ottla/compat/harness"
@@ -28,10 +27,33 @@ func TestHandover(t *testing.T) {
 	need(t)
 	table := &handoverTable{}
 	for _, version := range datadir.Versions {
-		t.Run(version, func(t *testing.T) { handOverVersion(t, table, version, false) })
+		t.Run(version, func(t *testing.T) {
+			handOverVersion(t, table, kafkaNode{version: version, several: version == harness.KafkaVersion})
+		})
 	}
-	t.Run("3.9.2-static", func(t *testing.T) { handOverVersion(t, table, "3.9.2", true) })
+	t.Run("3.9.2-static", func(t *testing.T) {
+		handOverVersion(t, table, kafkaNode{version: "3.9.2", static: true, several: true})
+	})
+	t.Run("tiered", handOverTiered)
 	harness.Progress("directories handed over\n\n%s", table.text())
+}
+
+// kafkaNode says how Apache Kafka is set up that writes the directories.
+type kafkaNode struct {
+	version string
+	static  bool // controller.quorum.voters, as all had it before 3.9
+	several bool // log directories
+}
+
+func (k kafkaNode) String() string {
+	name := k.version
+	if k.static {
+		name += " static voters"
+	}
+	if k.several {
+		name += " 2 dirs"
+	}
+	return name
 }
 
 // handoverTable is the result: a row for each directory.
@@ -42,16 +64,20 @@ func (h *handoverTable) add(cells ...string) { h.rows = append(h.rows, cells) }
 func (h *handoverTable) text() string {
 	var b strings.Builder
 	for _, row := range append([][]string{{"directory of", "left", "records", "to Ottla", "back to Apache Kafka", "s"}}, h.rows...) {
-		fmt.Fprintf(&b, "| %-20s | %-7s | %7s | %-22s | %-22s | %4s |\n", row[0], row[1], row[2], row[3], row[4], row[5])
+		fmt.Fprintf(&b, "| %-26s | %-7s | %7s | %-22s | %-22s | %4s |\n", row[0], row[1], row[2], row[3], row[4], row[5])
 	}
 	return b.String()
 }
 
 // kafkaOnly are the properties that Ottla is not given: it refuses what it does not serve.
 var kafkaOnly = map[string]string{
-	"authorizer.class.name":  "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
-	"super.users":            "User:ANONYMOUS",
-	"log.cleaner.backoff.ms": "300",
+	"authorizer.class.name":                                       "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+	"super.users":                                                 "User:ANONYMOUS",
+	"log.cleaner.backoff.ms":                                      "300",
+	"sasl.enabled.mechanisms":                                     "PLAIN",
+	"listener.security.protocol.map":                              "CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT,SASL_PLAINTEXT:SASL_PLAINTEXT",
+	"listener.name.sasl_plaintext.plain.sasl.jaas.config":         `org.apache.kafka.common.security.plain.PlainLoginModule required user_owner="secret";`,
+	"delegation.token.secret.key":                                 "of-the-cluster",
 	"transaction.abort.timed.out.transaction.cleanup.interval.ms": "3600000", // what Apache Kafka leaves open, Ottla shall end
 }
 
@@ -61,47 +87,55 @@ type handedOver struct {
 	base   *harness.Node // has the ports and properties; never started
 	jvm    *datadir.JVM
 	log    string // of the JVM
-	data   string // the directory
+	data   string // the directory, or the one above the directories
+	dirs   []string
+	sasl   string // address of the listener of Apache Kafka that knows its clients
 	kept   string // what Apache Kafka shows of the cluster
 	before datadir.Snapshot
-	acked  int // the last transaction of the topic datadir.Leaving that was acknowledged; -1 none was written
+	// acked is what was said, by prefix, of the transactions on the topic datadir.Leaving that were acknowledged when a server was killed;
+	// under "k" those of Apache Kafka, under "o" those of Ottla.
+	acked map[string][]string
 }
 
-func handOverVersion(t *testing.T, table *handoverTable, version string, static bool) {
+func handOverVersion(t *testing.T, table *handoverTable, kafka kafkaNode) {
 	dir := workDir(t)
+	port, err := harness.FreePort()
+	if err != nil {
+		t.Fatal(err)
+	}
+	first := &handedOver{T: t, data: filepath.Join(dir, "data"), sasl: fmt.Sprintf("localhost:%d", port), acked: map[string][]string{}}
 	properties := map[string]string{
 		"offsets.topic.num.partitions": "3", "transaction.state.log.num.partitions": "3", "log.retention.ms": "-1",
-		"log.index.interval.bytes": "1024",
+		"log.index.interval.bytes": "1024", "log.flush.offset.checkpoint.interval.ms": "1000", "log.flush.start.offset.checkpoint.interval.ms": "1000",
 	}
 	for key, value := range kafkaOnly {
 		properties[key] = value
 	}
-	base, err := harness.NewNode(harness.Options{Kind: harness.Kafka, Name: "base", Dir: dir, Properties: properties})
-	if err != nil {
+	first.dirs = []string{first.data}
+	if kafka.several {
+		first.dirs = []string{filepath.Join(first.data, "one"), filepath.Join(first.data, "two")}
+		properties["log.dirs"] = strings.Join(first.dirs, ",")
+	}
+	if first.base, err = harness.NewNode(harness.Options{Kind: harness.Kafka, Name: "base", Dir: dir, Properties: properties}); err != nil {
 		t.Fatal(err)
 	}
 	file := filepath.Join(dir, "server.properties")
+	edit := []string{"(?m)^listeners=.*$", "$0,SASL_PLAINTEXT://" + first.sasl}
 	format := []string{"format", file, "-t", "Yh4XFBD2Rb-8s4xkUUkKcw"}
-	if static {
-		text, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
-		text = regexp.MustCompile(`(?m)^controller\.quorum\.bootstrap\.servers=`).ReplaceAll(text, []byte("controller.quorum.voters=1@"))
-		if err := os.WriteFile(file, text, 0o644); err != nil {
-			t.Fatal(err)
-		}
+	if kafka.static {
+		edit = append(edit, `(?m)^controller\.quorum\.bootstrap\.servers=`, "controller.quorum.voters=1@")
 		format = append(format, "--release-version", "3.9")
 	} else {
 		format = append(format, "--standalone")
 	}
-	name := version
-	if static {
-		name += " static voters"
-	}
+	editFile(t, file, edit...)
 	begin := time.Now()
-	both := writeDirectories(t, base, version, format)
-	back := startJVM(t, version, filepath.Join(dir, "back.log"))
+	both := first.writeDirectories(kafka.version, format)
+	if target(t) == harness.Kafka {
+		both[1].onItsOwn(kafka.version)
+		return
+	}
+	back := startJVM(t, kafka.version, filepath.Join(dir, "back.log"))
 	for i, left := range []string{"clean", "killed"} {
 		h := both[i]
 		t.Run(left, func(t *testing.T) {
@@ -109,9 +143,24 @@ func handOverVersion(t *testing.T, table *handoverTable, version string, static 
 			h.toOttla(left)
 			to := h.verdict()
 			h.backToKafka(left)
-			table.add(name, left, strconv.Itoa(h.before.Count("record")), to, h.verdict(), strconv.Itoa(int(time.Since(begin).Seconds())))
+			table.add(kafka.String(), left, strconv.Itoa(h.before.Count("record")), to, h.verdict(), strconv.Itoa(int(time.Since(begin).Seconds())))
 			begin = time.Now()
 		})
+	}
+}
+
+// editFile replaces what regular expressions match.
+func editFile(t *testing.T, file string, patterns ...string) {
+	t.Helper()
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := 0; i < len(patterns); i += 2 {
+		text = regexp.MustCompile(patterns[i]).ReplaceAll(text, []byte(patterns[i+1]))
+	}
+	if err := os.WriteFile(file, text, 0o644); err != nil {
+		t.Fatal(err)
 	}
 }
 
@@ -190,8 +239,11 @@ func (h *handedOver) properties(file string, ottla bool) {
 		if ottla && key == "node.id" { // at once with another line, to look at timeouts soon
 			line += "transaction.abort.timed.out.transaction.cleanup.interval.ms=3000\n"
 		}
-		if key == "log.dirs" {
-			line = "log.dirs=" + h.data + "\n"
+		switch {
+		case key == "log.dirs":
+			line = "log.dirs=" + strings.Join(h.dirs, ",") + "\n"
+		case key == "listeners" && ottla: // no listener on which clients say who they are
+			line = strings.Replace(line, ",SASL_PLAINTEXT://"+h.sasl, "", 1)
 		}
 		out.WriteString(line)
 	}
@@ -200,56 +252,71 @@ func (h *handedOver) properties(file string, ottla bool) {
 	}
 }
 
+// movedTo is the same on a copy of the directories.
+func (h *handedOver) movedTo(data string) *handedOver {
+	h.Helper()
+	if err := os.CopyFS(data, os.DirFS(h.data)); err != nil {
+		h.Fatal(err)
+	}
+	moved := *h
+	moved.data, moved.dirs, moved.acked = data, nil, maps.Clone(h.acked)
+	for _, dir := range h.dirs {
+		moved.dirs = append(moved.dirs, data+strings.TrimPrefix(dir, h.data))
+	}
+	return &moved
+}
+
 // writeDirectories has Apache Kafka write a directory and stop; then start on it, and be killed while it writes transactions.
-func writeDirectories(t *testing.T, base *harness.Node, version string, format []string) [2]*handedOver {
-	dir := filepath.Dir(base.LogPath())
-	log := filepath.Join(dir, "first.log")
-	h := &handedOver{T: t, base: base, jvm: startJVM(t, version, log), log: log, data: base.DataDir(), acked: -1}
+func (h *handedOver) writeDirectories(version string, format []string) [2]*handedOver {
+	h.Helper()
+	dir := filepath.Dir(h.base.LogPath())
+	h.log = filepath.Join(dir, "first.log")
+	h.jvm = startJVM(h.T, version, h.log)
 	h.do(format...)
 	h.do("start", format[1])
-	h.do("load", base.Addr())
+	h.do("load", h.base.Addr(), h.sasl)
+	kinds := []string{"acl", "scram", "quota", "feature", "token", "config CLIENT_METRICS", "config BROKER 1", "config BROKER  message.max.bytes"}
 	if version == harness.KafkaVersion { // older versions have no streams groups, or not by default
-		if err := datadir.JoinStreams(cellContext(t), base.Addr()); err != nil {
-			t.Fatal(err)
+		if err := datadir.JoinStreams(cellContext(h.T), h.base.Addr()); err != nil {
+			h.Fatal(err)
 		}
-	}
-	clean := *h
-	clean.before, clean.kept = h.take(), h.do("kept", base.Addr())
-	kinds := []string{"acl", "scram", "quota", "feature", "config CLIENT_METRICS", "config BROKER 1", "config BROKER  message.max.bytes"}
-	if version == harness.KafkaVersion {
 		kinds = append(kinds, "shared {", "group g-streams ", "group g-share ")
 	}
+	before, kept := h.take(), h.do("kept", h.base.Addr(), h.sasl)
 	for _, kind := range kinds {
-		if !strings.Contains("\n"+clean.kept, "\n"+kind) {
-			t.Errorf("Apache Kafka shows nothing of the kind %q:\n%s", kind, clean.kept)
+		if !strings.Contains("\n"+kept, "\n"+kind) {
+			h.Errorf("Apache Kafka shows nothing of the kind %q:\n%s", kind, kept)
 		}
 	}
-	if out, err := exec.Command(harness.OttlaBinary(), "adopt", h.data).CombinedOutput(); err == nil || !strings.Contains(string(out), "in use") {
-		t.Errorf("ottla adopt on a directory that Apache Kafka has in use: %v\n%s", err, out)
+	if out, err := exec.Command(harness.OttlaBinary(), append([]string{"adopt"}, h.dirs...)...).CombinedOutput(); err == nil || !strings.Contains(string(out), "in use") {
+		h.Errorf("ottla adopt on a directory that Apache Kafka has in use: %v\n%s", err, out)
 	}
-	checkFiles(t, "Apache Kafka "+version+" has in use", h.data)
+	checkFiles(h.T, "Apache Kafka "+version+" has in use", h.dirs...)
 	h.do("stop")
-	checkFiles(t, "Apache Kafka "+version+" has closed", h.data)
-	clean.data = filepath.Join(dir, "clean")
-	if err := os.CopyFS(clean.data, os.DirFS(h.data)); err != nil {
-		t.Fatal(err)
-	}
-	harness.Progress("Apache Kafka %s has written: %s", version, clean.before.Counts())
+	checkFiles(h.T, "Apache Kafka "+version+" has closed", h.dirs...)
+	clean := h.movedTo(filepath.Join(dir, "clean"))
+	clean.before, clean.kept = before, kept
+	harness.Progress("Apache Kafka %s has written: %s", version, before.Counts())
 
 	h.do("start", format[1])
-	h.before, h.kept = h.take(), h.do("kept", base.Addr())
-	h.same("Apache Kafka on its own directory", clean.before, h.before)
-	h.do("transact", base.Addr())
-	if err := h.jvm.AwaitSaid(10); err != nil {
-		t.Fatal(err)
-	}
+	h.before, h.kept = h.take(), h.do("kept", h.base.Addr(), h.sasl)
+	h.same("Apache Kafka on its own directory", before, h.before)
+	h.transact("k")
 	if err := h.jvm.Kill(); err != nil {
-		t.Fatal(err)
+		h.Fatal(err)
 	}
-	checkFiles(t, "Apache Kafka "+version+" left when it was killed", h.data)
-	said := h.jvm.Said()
-	h.acked, _ = strconv.Atoi(said[len(said)-1])
-	return [2]*handedOver{&clean, h}
+	h.acked["k"] = h.jvm.Said()
+	checkFiles(h.T, "Apache Kafka "+version+" left when it was killed", h.dirs...)
+	return [2]*handedOver{clean, h}
+}
+
+// transact has the JVM write transactions, and waits until some are acknowledged.
+func (h *handedOver) transact(prefix string) {
+	h.Helper()
+	h.do("transact", h.base.Addr(), prefix)
+	if err := h.jvm.AwaitSaid(10); err != nil {
+		h.Fatal(err)
+	}
 }
 
 // toOttla opens a directory with Ottla, compares, and goes on.
@@ -268,7 +335,7 @@ func (h *handedOver) toOttla(left string) {
 	h.Cleanup(ottla.Close)
 	restart(h.T, ottla)
 	h.sameUntilAborted(h.before, h.take())
-	h.underKill()
+	h.checkAcked("k", true)
 	if err := datadir.GoOn(cellContext(h.T), h.base.Addr()); err != nil {
 		h.Fatalf("%v\n%s", err, ottla.LogTail(20))
 	}
@@ -278,9 +345,18 @@ func (h *handedOver) toOttla(left string) {
 		h.Error(err)
 	}
 	h.before = h.take()
-	checkFiles(h.T, "Ottla has in use", h.data)
-	stopCleanly(h.T, ottla)
-	checkFiles(h.T, "Ottla has closed", h.data)
+	h.awaitLogStart("trimmed 0 31")
+	checkFiles(h.T, "Ottla has in use", h.dirs...)
+	if left == "clean" {
+		stopCleanly(h.T, ottla)
+		checkFiles(h.T, "Ottla has closed", h.dirs...)
+	} else {
+		h.transact("o")
+		h.killDecided(ottla)
+		h.do("desert")
+		h.acked["o"] = h.jvm.Said()
+		checkFiles(h.T, "Ottla left when it was killed", h.dirs...)
+	}
 	text, err := os.ReadFile(ottla.LogPath())
 	if err != nil {
 		h.Fatal(err)
@@ -293,15 +369,45 @@ func (h *handedOver) toOttla(left string) {
 	explain(h.T, ottla)
 }
 
+// awaitLogStart waits until a checkpoint says where a partition begins: until then neither server remembers deleted records when it is
+// killed.
+func (h *handedOver) awaitLogStart(line string) {
+	h.Helper()
+	noted := func() (bool, error) {
+		for _, dir := range h.dirs {
+			text, err := os.ReadFile(filepath.Join(dir, "log-start-offset-checkpoint"))
+			if err != nil || strings.Contains(string(text), line+"\n") {
+				return true, err
+			}
+		}
+		return false, nil
+	}
+	for ctx := limited(h.T, time.Minute); ; {
+		if found, err := noted(); err != nil || ctx.Err() != nil {
+			h.Fatalf("no log-start-offset-checkpoint says %q within a minute: %v", line, err)
+		} else if found {
+			return
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(50 * time.Millisecond):
+		}
+	}
+}
+
 // adopt examines the directory: it is safe, and stays as it is.
 func (h *handedOver) adopt(properties string) {
 	h.Helper()
 	before := h.listing()
-	out, err := exec.Command(harness.OttlaBinary(), "adopt", h.data, "--dry-run", "-c", properties).CombinedOutput()
+	out, err := exec.Command(harness.OttlaBinary(), append([]string{"adopt", "--dry-run", "-c", properties}, h.dirs...)...).CombinedOutput()
 	if err != nil {
 		h.Errorf("ottla adopt: %v\n%s", err, out)
 	}
-	for _, named := range []string{"safe to start", "3 ACLs", "2 SCRAM credentials", "2 client quotas", "1 client metrics subscription"} {
+	says := []string{"safe to start", "3 ACLs", "2 SCRAM credentials", "2 client quotas", "1 client metrics subscription", "1 delegation token"}
+	if strings.Contains(h.kept, "group g-streams ") {
+		says = append(says, "1 share group: g-share", "1 streams group: g-streams", "__share_group_state, which says how far share groups are")
+	}
+	for _, named := range says {
 		if !strings.Contains(string(out), named) {
 			h.Errorf("ottla adopt does not say %q:\n%s", named, out)
 		}
@@ -331,32 +437,24 @@ func (h *handedOver) listing() []string {
 	return all
 }
 
-// underKill judges the transactions that were written until the server died: what was acknowledged is there, and of none a part.
-func (h *handedOver) underKill() {
+// checkAcked judges the transactions with a prefix that were written until the server died; last says that none were after them.
+func (h *handedOver) checkAcked(prefix string, last bool) {
 	h.Helper()
-	if h.acked < 0 {
+	said := h.acked[prefix]
+	if said == nil {
 		return
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
-	// The one under way is open, or decided and to be completed.
-	if err := datadir.EndOpen(ctx, h.base.Addr(), datadir.Leaving); err != nil {
-		h.Fatal(err)
-	}
-	client, err := kgo.NewClient(kgo.SeedBrokers(h.base.Addr()))
+	state, faults, err := datadir.CheckAcked(ctx, h.base.Addr(), prefix, said, last)
 	if err != nil {
 		h.Fatal(err)
 	}
-	defer client.Close()
-	parts, err := datadir.ReadTopic(ctx, client, datadir.Leaving, 2)
-	if err != nil {
-		h.Fatal(err)
+	if last {
+		harness.Progress("%d transactions were acknowledged before the kill; the one after them is %s", len(said), state)
 	}
-	for i := range h.acked + 2 {
-		n := parts[strconv.Itoa(i)]
-		if n != 6 && (n != 0 || i <= h.acked) {
-			h.Errorf("of the 6 records of transaction %d there are %d; the last that was acknowledged is %d", i, n, h.acked)
-		}
+	for _, fault := range faults {
+		h.Error(fault)
 	}
 }
 
@@ -372,7 +470,9 @@ func (h *handedOver) backToKafka(left string) {
 	h.properties(file, false)
 	h.do("start", file)
 	h.same("back on Apache Kafka", h.before, h.take())
-	if kept := h.do("kept", h.base.Addr()); kept != h.kept {
+	h.checkAcked("o", true)
+	h.checkAcked("k", false)
+	if kept := h.do("kept", h.base.Addr(), h.sasl); kept != h.kept {
 		h.same("what Ottla does not serve, back on Apache Kafka", strings.Split(h.kept, "\n"), strings.Split(kept, "\n"))
 	}
 	ctx := cellContext(h.T)
@@ -381,16 +481,39 @@ func (h *handedOver) backToKafka(left string) {
 		h.Error(err)
 	}
 	h.do("stop")
-	checkFiles(h.T, "Apache Kafka has closed after Ottla", h.data)
+	checkFiles(h.T, "Apache Kafka has closed after Ottla", h.dirs...)
 	text, err := os.ReadFile(h.log)
 	if err != nil {
 		h.Fatal(err)
 	}
-	for _, line := range logTrouble.FindAllString(string(text[logged:]), -1) {
+	h.noWarning("Ottla", string(text[logged:]))
+}
+
+// noWarning judges what Apache Kafka has logged. On what it left itself when it was killed it warns of nothing either (onItsOwn), so
+// nothing is allowed after a kill of Ottla.
+func (h *handedOver) noWarning(by, logged string) {
+	h.Helper()
+	for _, line := range logTrouble.FindAllString(logged, -1) {
 		if !harmless.MatchString(line) {
-			h.Errorf("Apache Kafka on what Ottla has left: %s", line)
+			h.Errorf("Apache Kafka on what %s has left: %s", by, line)
 		}
 	}
+}
+
+// onItsOwn is the control: Apache Kafka, killed, goes on itself.
+func (h *handedOver) onItsOwn(version string) {
+	h.Helper()
+	dir := filepath.Dir(h.base.LogPath())
+	h.log = filepath.Join(dir, "again.log")
+	h.jvm = startJVM(h.T, version, h.log)
+	h.do("start", filepath.Join(dir, "server.properties"))
+	h.checkAcked("k", true)
+	h.do("stop")
+	text, err := os.ReadFile(h.log)
+	if err != nil {
+		h.Fatal(err)
+	}
+	h.noWarning("it", string(text))
 }
 
 // dumpAll gives every file to DumpLogSegments.

@@ -23,8 +23,12 @@ type Snapshot []string
 // compacted are topics from which records may vanish at any time: of them only the last value of each key is taken down.
 const compacted = "compacted"
 
-// Leaving says of a topic that it is left out of snapshots: what is written to it when the server dies is judged otherwise.
-const Leaving = "under-kill"
+// Leaving is a topic, and a transactional id, that is left out of snapshots: what is written to it when the server dies is judged
+// otherwise (CheckAcked). So is the group that commits offsets with it.
+const (
+	Leaving      = "under-kill"
+	leavingGroup = "g-under-kill"
+)
 
 // Take takes down what the server at an address shows.
 func Take(ctx context.Context, addr string) (Snapshot, error) {
@@ -254,6 +258,9 @@ func (t *taker) groups() error {
 		if kind := strings.ToLower(group.GroupType); kind == "share" || kind == "streams" {
 			continue // not served by Ottla; Apache Kafka itself is asked for them (java/Shared.java)
 		}
+		if group.Group == leavingGroup {
+			continue
+		}
 		t.line("group %s %s %s %s", group.Group, group.GroupType, group.ProtocolType, group.State)
 		offsets, err := t.admin.FetchOffsets(t.ctx, group.Group)
 		if err != nil {
@@ -281,26 +288,4 @@ func (t *taker) transactions() error {
 		t.line("transaction %s %s producer %d", one.TxnID, one.State, one.ProducerID)
 	}
 	return nil
-}
-
-// ReadTopic counts the records that are committed, by key.
-func ReadTopic(ctx context.Context, client *kgo.Client, topic string, partitions int32) (map[string]int, error) {
-	stable, err := kadm.NewClient(client).ListCommittedOffsets(ctx, topic)
-	if err != nil {
-		return nil, err
-	}
-	counts := map[string]int{}
-	for p := range partitions {
-		end, _ := stable.Lookup(topic, p)
-		records, err := Read(ctx, client, topic, p, 0, end.Offset, kgo.ReadCommitted())
-		if err := errors.Join(end.Err, err); err != nil {
-			return nil, err
-		}
-		for _, r := range records {
-			if !r.Attrs.IsControl() {
-				counts[string(r.Key)]++
-			}
-		}
-	}
-	return counts, nil
 }

@@ -20,15 +20,20 @@ import org.apache.kafka.common.utils.Time;
  * format FILE ARGS…   StorageTool format
  * start FILE          a server with these properties, ready when the command is answered
  * stop                a clean stop of the server
- * load ADDRESS        the first round of what a directory is filled with; see Load
- * transact ADDRESS    transactions without end, one after another; each that was committed is said
- * kept ADDRESS        everything that is not in topics and groups, as text; see Kept
+ * load ADDRESS [SASL]        the first round of what a directory is filled with, see Load; with the address of a listener for
+ *                            SASL/PLAIN delegation tokens, too
+ * transact ADDRESS PREFIX    transactions without end, one after another; each that was committed is said; see Load
+ * desert                     no further transactions; the one under way is left as it is
+ * kept ADDRESS [SASL]        everything that is not in topics and groups, as text; see Kept
+ * tier ADDRESS TOPIC         a topic most of whose segments are in remote storage only
+ * earliest ADDRESS TOPIC     the first offset of its partition 0
  * dump ARGS…          DumpLogSegments; answers what it printed
  */
 public final class Handover {
     private static final PrintStream ANSWERS = System.out;
     private static KafkaRaftServer server;
     private static Load load;
+    private static Transactions transactions;
 
     private Handover() { }
 
@@ -71,12 +76,24 @@ public final class Handover {
             case "load":
                 load = new Load(args[0]);
                 load.all();
+                if (args.length > 1) {
+                    Tokens.create(args[1]);
+                }
                 return "";
             case "transact":
-                Load.transactForEver(args[0], id -> answer("said", id));
+                transactions = new Transactions(args[0], args[1], id -> answer("said", id));
+                transactions.start();
+                return "";
+            case "desert":
+                transactions.desert();
                 return "";
             case "kept":
-                return Kept.describe(args[0]);
+                return Kept.describe(args[0], args.length > 1 ? args[1] : null);
+            case "tier":
+                Tiered.fill(args[0], args[1]);
+                return "";
+            case "earliest":
+                return "" + Tiered.earliest(args[0], args[1]);
             case "dump":
                 return dump(args);
             default:

@@ -11,7 +11,7 @@ import org.apache.kafka.common.quota.ClientQuotaFilter;
 final class Kept {
     private Kept() { }
 
-    static String describe(String address) throws Exception {
+    static String describe(String address, String sasl) throws Exception {
         TreeSet<String> lines = new TreeSet<>();
         try (Admin admin = Admin.create(Map.<String, Object>of("bootstrap.servers", address))) {
             admin.describeAcls(AclBindingFilter.ANY).values().get().forEach(acl -> lines.add("acl " + acl));
@@ -20,6 +20,9 @@ final class Kept {
             admin.describeFeatures().featureMetadata().get().finalizedFeatures().forEach((name, levels) ->
                 lines.add("feature " + name + " " + levels.maxVersionLevel()));
             Shared.describe(admin, lines);
+            if (sasl != null) {
+                Tokens.describe(sasl, lines);
+            }
             List<ConfigResource> resources = List.of(new ConfigResource(ConfigResource.Type.CLIENT_METRICS, "subscribed"),
                 new ConfigResource(ConfigResource.Type.BROKER, "1"), new ConfigResource(ConfigResource.Type.BROKER, ""));
             admin.describeConfigs(resources).all().get().forEach((resource, config) -> {

@@ -7,7 +7,6 @@ import java.util.List;
 import java.util.Map;
 import java.util.Properties;
 import java.util.concurrent.Future;
-import java.util.function.Consumer;
 import org.apache.kafka.clients.admin.Admin;
 import org.apache.kafka.clients.admin.AlterConfigOp;
 import org.apache.kafka.clients.admin.ConfigEntry;
@@ -197,7 +196,7 @@ final class Load {
             new AlterConfigOp(new ConfigEntry("cleanup.policy", "compact"), AlterConfigOp.OpType.APPEND)))).all().get();
     }
 
-    private KafkaProducer<byte[], byte[]> transactional(String id, int timeoutMs) {
+    KafkaProducer<byte[], byte[]> transactional(String id, int timeoutMs) {
         Properties p = producing("none");
         p.put("transactional.id", id);
         p.put("transaction.timeout.ms", "" + timeoutMs);
@@ -240,23 +239,6 @@ final class Load {
             open.add(producer);
         }
         fill("transactions", 2, 8, "none", true); // behind the open ones
-    }
-
-    /** Transactions one after another, until the process ends. */
-    static void transactForEver(String address, Consumer<String> committed) throws Exception {
-        KafkaProducer<byte[], byte[]> producer = new Load(address).transactional("under-kill", 60_000);
-        Thread thread = new Thread(() -> {
-            for (int i = 0; ; i++) {
-                producer.beginTransaction();
-                for (int j = 0; j < 6; j++) {
-                    producer.send(new ProducerRecord<>("under-kill", j % 2, bytes("" + i), bytes(i + "-" + j)));
-                }
-                producer.commitTransaction();
-                committed.accept("" + i);
-            }
-        }, "transactions");
-        thread.setDaemon(true);
-        thread.start();
     }
 
     private void groups(Admin admin) throws Exception {
