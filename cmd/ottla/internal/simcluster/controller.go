@@ -301,6 +301,11 @@ func (c *controller) alter(from protocol.NodeID, epoch protocol.BrokerEpoch, tp 
 	if !slices.Contains(isr, from) {
 		return refuse(protocol.InvalidRequest)
 	}
+	for _, id := range isr {
+		if !slices.Contains(now.ISR, id) {
+			c.s.joins(tp, id)
+		}
+	}
 	c.change(func(next *image) {
 		state := now
 		state.ISR = isr

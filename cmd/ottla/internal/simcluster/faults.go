@@ -109,12 +109,29 @@ func (s *Simulation) strike(r *random, m *machine) {
 		m.loses()
 		m.die(m.disk.Crash(), back)
 	default:
-		s.counts.Wipes++
-		s.linef("%d loses its disk", m.id)
-		m.loses()
-		m.format()
-		m.die(m.disk, back)
+		s.wipe(m, back)
 	}
+}
+
+// loseWhileJoining takes a machine's disk away while the wish to let it in is under way (KAFKA-14139).
+func (s *Simulation) loseWhileJoining(r *random, m *machine) bool {
+	if s.ending || s.plan.kind != minority || !s.mayFail(m) {
+		return false
+	}
+	s.after(0, "a replica that is about to join loses its disk", func() {
+		if m.up && !m.stopping && s.mayFail(m) {
+			s.wipe(m, r.between(time.Millisecond, 30*time.Millisecond))
+		}
+	})
+	return true
+}
+
+func (s *Simulation) wipe(m *machine, back time.Duration) {
+	s.counts.Wipes++
+	s.linef("%d loses its disk", m.id)
+	m.loses()
+	m.format()
+	m.die(m.disk, back)
 }
 
 // loses notes that what the machine has acknowledged may be missing from now on.

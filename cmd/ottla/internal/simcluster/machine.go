@@ -293,7 +293,11 @@ func (m *machine) apply(tp protocol.TopicPartition, state partition.State) {
 // alterPartition is replica.Options.AlterPartition.
 func (m *machine) alterPartition(tp protocol.TopicPartition, wish *partition.AlterPartition, answer func(time.Time, partition.AlterResult)) {
 	epoch := m.epoch
-	m.after(m.random.between(0, 5*time.Millisecond), "asks for an ISR", func() {
+	delay := m.random.between(0, 5*time.Millisecond)
+	if joins := m.s.machines[wish.ISR[len(wish.ISR)-1].ID-1]; m.random.chance(30) && m.s.loseWhileJoining(m.random, joins) {
+		delay = m.random.between(50*time.Millisecond, 600*time.Millisecond)
+	}
+	m.after(delay, "asks for an ISR", func() {
 		m.s.network.call(int(m.id), controllerEnd, fmt.Sprintf("%s isr %v", tp, wish.ISR), 100*time.Millisecond, func(reply func(any)) {
 			reply(m.s.controller.alter(m.id, epoch, tp, wish))
 		}, func(result any, err error) {

@@ -171,6 +171,18 @@ func (s *Simulation) elected(m *machine, tp protocol.TopicPartition, view *parti
 	}
 }
 
+// joins: who is let in has all that is committed. Of a process that has not registered yet the controller cannot know.
+func (s *Simulation) joins(tp protocol.TopicPartition, id protocol.NodeID) {
+	m := s.machines[id-1]
+	if !s.safe() || m.manager == nil || s.controller.incarnations[id].incarnation != m.incarnation {
+		return
+	}
+	c := s.truth.of(tp)
+	if end, err := m.manager.LogEnd(tp); err == nil && end < c.end {
+		s.violate("%d is let in for %s with a log up to %d, but %d is committed", id, tp, end, c.end)
+	}
+}
+
 // leading: the high watermark is not beyond what the maximal in-sync replicas have, and the controller's are among these.
 func (s *Simulation) leading(m *machine, tp protocol.TopicPartition, view *partition.View, now seen) {
 	state := s.controller.image().partitions[tp]
