@@ -88,11 +88,17 @@ func (c *Checkpoints) Get(file string, tp protocol.TopicPartition) protocol.Offs
 }
 
 // Write asks for the wanted content under the lock, so that no older content is written after a newer one, and
-// writes it if it differs.
+// writes it if it differs. nil is what is there.
 func (c *Checkpoints) Write(file string, wanted func(onDisk Offsets) Offsets) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	content := wanted(c.onDisk[file])
+	if content == nil && !c.damaged[file] {
+		return nil
+	}
+	if content == nil {
+		content = maps.Clone(c.onDisk[file])
+	}
 	if file == RecoveryPointFile {
 		c.applyCaps(content)
 	}

@@ -39,10 +39,8 @@ func (s *Store) checkpoint(now time.Time, d *directory) {
 		delete(s.schedule.checkpointing, d)
 	}()
 	if !s.o.DisableBackgroundFlush {
-		for _, e := range s.entries(d) {
-			if view := e.log.View(); view.DurableEnd < view.LogEndOffset {
-				s.flush(now, e)
-			}
+		for _, e := range s.entriesThat(d, (*entry).unflushed) {
+			s.flush(now, e)
 		}
 	}
 	if s.offline(d) != nil {
@@ -87,8 +85,12 @@ func logStartToStore(e *entry) (protocol.Offset, bool) {
 	return start, len(segments) > 0 && segments[0].Base < start
 }
 
-// wanted is what a checkpoint is to hold: a value of every log that works, and the old one of those that do not.
+// wanted is what a checkpoint is to hold: a value of every log that works, and the old one of those that do not. nil: that
+// is what it holds, as it is for idle logs, however many there are.
 func (s *Store) wanted(d *directory, onDisk offsets, value func(e *entry) (protocol.Offset, bool)) offsets {
+	if s.says(d, onDisk, value) {
+		return nil
+	}
 	content := offsets{}
 	for _, e := range s.entries(d) {
 		if offset, ok := value(e); ok {
@@ -103,6 +105,33 @@ func (s *Store) wanted(d *directory, onDisk offsets, value func(e *entry) (proto
 		}
 	}
 	return content
+}
+
+// says tells that a checkpoint holds what it is to hold.
+func (s *Store) says(d *directory, onDisk offsets, value func(e *entry) (protocol.Offset, bool)) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	lines := 0
+	for _, logs := range []map[protocol.TopicPartition]*entry{s.logs, s.futures} {
+		for tp, e := range logs {
+			if e.dir != d {
+				continue
+			}
+			offset, wanted := value(e)
+			if old, ok := onDisk[tp]; ok != wanted || old != offset && wanted {
+				return false
+			}
+			if wanted {
+				lines++
+			}
+		}
+	}
+	for tp, f := range s.failed {
+		if _, ok := onDisk[tp]; ok && (f.dir == d || f.everywhere) {
+			lines++
+		}
+	}
+	return lines == len(onDisk)
 }
 
 // CheckpointHighWatermarks writes the high watermarks of partitions that changed; those of others stay.

@@ -314,10 +314,8 @@ func (s *Store) followUp(now time.Time) {
 
 // flushByAge lets the logs that have something unflushed and flush.ms say whether it is time.
 func (s *Store) flushByAge(now time.Time) {
-	for _, e := range s.entries(nil) {
-		if view := e.log.View(); view.DurableEnd < view.LogEndOffset && e.log.Options().FlushAge > 0 {
-			s.maintain(now, e)
-		}
+	for _, e := range s.entriesThat(nil, func(e *entry) bool { return e.unflushed() && e.log.Options().FlushAge > 0 }) {
+		s.maintain(now, e)
 	}
 }
 

@@ -128,15 +128,20 @@ func (s *Store) Logs() []*log.Log {
 // entries lists the logs of a directory, future ones too, by topic and partition; with nil those of all, without the
 // future ones.
 func (s *Store) entries(d *directory) []*entry {
+	return s.entriesThat(d, func(*entry) bool { return true })
+}
+
+// entriesThat lists those of the entries that are meant, which may be few of many.
+func (s *Store) entriesThat(d *directory, meant func(*entry) bool) []*entry {
 	s.mu.Lock()
 	var list []*entry
 	for _, e := range s.logs {
-		if d == nil || e.dir == d {
+		if (d == nil || e.dir == d) && meant(e) {
 			list = append(list, e)
 		}
 	}
 	for _, e := range s.futures {
-		if e.dir == d {
+		if e.dir == d && meant(e) {
 			list = append(list, e)
 		}
 	}
@@ -265,6 +270,12 @@ func (s *Store) register(tp protocol.TopicPartition, l *log.Log, d *directory, c
 		s.logs[tp] = e
 	}
 	s.schedule.touch(e)
+}
+
+// unflushed tells that not all of the log is durable.
+func (e *entry) unflushed() bool {
+	view := e.log.View()
+	return view.DurableEnd < view.LogEndOffset
 }
 
 // holds tells that a log is still in use here. The store's lock is held.
