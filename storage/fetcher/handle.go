@@ -1,6 +1,8 @@
 package fetcher
 
 import (
+	"context"
+	"log/slog"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kmsg"
@@ -171,7 +173,13 @@ func (one *fetcher) settle(now time.Time, p *part, position replica.FollowerPosi
 
 // pause lets a part wait after an error.
 func (one *fetcher) pause(now time.Time, p *part, what string, err error) {
-	one.of.options.Logger.Info(what, "partition", p.tp.String(), "leader", int32(one.leader), "leader epoch", int32(p.epoch), "error", err)
+	level := slog.LevelWarn
+	switch protocol.CodeOf(err) {
+	case protocol.NotLeaderOrFollower, protocol.UnknownLeaderEpoch, protocol.FencedLeaderEpoch, protocol.UnknownTopicID, protocol.UnknownTopicOrPartition:
+		level = slog.LevelDebug // one of us has not heard yet of what has changed
+	}
+	one.of.options.Logger.Log(context.Background(), level, what,
+		"partition", p.tp.String(), "leader", int32(one.leader), "leader epoch", int32(p.epoch), "error", err)
 	one.of.mu.Lock()
 	defer one.of.mu.Unlock()
 	if !p.gone {
