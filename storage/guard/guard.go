@@ -5,6 +5,7 @@ import (
 	"io"
 	"io/fs"
 	"path"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -50,6 +51,7 @@ func New(below vfs.FS, runners map[string]Runner) *FS {
 	for dir, runner := range runners {
 		g.dirs = append(g.dirs, &guarded{path: path.Clean(dir), runner: runner, leaves: runner.Leaves()})
 	}
+	slices.SortFunc(g.dirs, func(a, b *guarded) int { return strings.Compare(a.path, b.path) })
 	return g
 }
 
@@ -71,8 +73,8 @@ func (d *guarded) given() error {
 	return nil
 }
 
-// of finds whose a name is; nil: nobody's. The parent of a directory counts as a part of it: it is synced when the
-// directory is made.
+// of finds whose a name is; nil: nobody's. The parent of directories counts as a part of one of them that is needed, or
+// works: it is synced when a directory is made.
 func (g *FS) of(name string) *guarded {
 	var found *guarded
 	for _, d := range g.dirs {
@@ -80,9 +82,12 @@ func (g *FS) of(name string) *guarded {
 			found = d
 		}
 	}
+	if found != nil {
+		return found
+	}
 	for _, d := range g.dirs {
-		if found == nil && path.Dir(d.path) == name {
-			return d
+		if path.Dir(d.path) == name && (found == nil || !d.leaves || found.leaves && found.given() != nil) {
+			found = d
 		}
 	}
 	return found

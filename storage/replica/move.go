@@ -128,7 +128,7 @@ func (m *Manager) moveApplied(now time.Time, r *Replica, dir protocol.DirectoryI
 	}
 	future, found := m.options.Store.Future(r.tp)
 	switch {
-	case !found:
+	case !found || m.options.Store.Log(r.tp) == nil: // where the present log has failed, the next start decides
 	case future.Log.TopicID() != r.log().TopicID():
 		m.removeFuture(now, r.tp) // of a former topic of this name
 	default:
@@ -287,6 +287,11 @@ func (m *Manager) swap(now time.Time, mv *moving) (next time.Time, over bool) {
 		m.DirectoryFailed(failed)
 	}
 	if shown {
+		return now, true
+	}
+	if !failed.IsZero() && failed != mv.Target {
+		// Whether the present log was put away nobody knows, or it will be late: the future one is perhaps all there is.
+		m.revert(mv)
 		return now, true
 	}
 	return m.moveFailed(now, mv, err) // it stays where it is, and works
