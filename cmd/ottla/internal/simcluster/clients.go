@@ -74,7 +74,7 @@ func (p *producer) send() {
 		p.leader = int(p.s.controller.image().partitions[p.tp].Leader)
 	}
 	if p.leader < 1 || p.random.chance(20) {
-		p.leader = 1 + p.random.below(3)
+		p.leader = 1 + p.random.below(len(p.s.machines))
 	}
 	to := p.s.machine(p.leader)
 	bytes, id, sequence := p.batch(), p.id, p.sequence
@@ -150,7 +150,7 @@ func (c *consumer) read() {
 	if c.s.over {
 		return
 	}
-	from := 1 + c.random.below(3)
+	from := 1 + c.random.below(len(c.s.machines))
 	to := c.s.machine(from)
 	c.detectLoss(to)
 	req := kmsg.NewPtrFetchRequest()

@@ -34,6 +34,7 @@ type controller struct {
 	unclean   int // elections that lost data, perhaps
 
 	incarnations map[protocol.NodeID]registered
+	leaving      map[protocol.TopicPartition]protocol.NodeID // who is to go, once the new replica is in sync
 }
 
 // registered is the last registration of a broker.
@@ -44,10 +45,11 @@ type registered struct {
 }
 
 func newController(s *Simulation) *controller {
-	c := &controller{s: s, heard: map[protocol.NodeID]int64{}, incarnations: map[protocol.NodeID]registered{}}
+	c := &controller{s: s, heard: map[protocol.NodeID]int64{}, incarnations: map[protocol.NodeID]registered{},
+		leaving: map[protocol.TopicPartition]protocol.NodeID{}}
 	first := &image{version: 0, brokers: map[protocol.NodeID]broker{}, partitions: map[protocol.TopicPartition]partition.State{},
 		eligible: map[protocol.TopicPartition][]protocol.NodeID{}, last: map[protocol.TopicPartition]protocol.NodeID{}}
-	all := []protocol.NodeID{1, 2, 3}
+	all := []protocol.NodeID{1, 2, 3} // a fourth machine gets its replicas later
 	for i, tp := range s.tps {
 		replicas := append(slices.Clone(all[i%3:]), all[:i%3]...)
 		first.partitions[tp] = partition.State{
@@ -114,7 +116,11 @@ func (c *controller) heartbeat(id protocol.NodeID, epoch protocol.BrokerEpoch, a
 
 // tick fences brokers that are not heard of.
 func (c *controller) tick() {
-	for _, id := range []protocol.NodeID{1, 2, 3} {
+	for _, tp := range c.s.tps {
+		c.completeReassignment(tp)
+	}
+	for n := range c.s.plan.machines {
+		id := protocol.NodeID(n + 1)
 		known, registered := c.image().brokers[id]
 		if !registered || known.fenced || c.s.now.UnixMilli()-c.heard[id] <= c.s.plan.session.Milliseconds() {
 			continue
@@ -257,10 +263,50 @@ func (c *controller) moveLeader(tp protocol.TopicPartition, to protocol.NodeID) 
 	})
 }
 
+// reassign adds a replica that is to take another one's place (KIP-455).
+func (c *controller) reassign(tp protocol.TopicPartition, from, to protocol.NodeID) {
+	now := c.image().partitions[tp]
+	_, under := c.leaving[tp]
+	if under || !slices.Contains(now.Replicas, from) || slices.Contains(now.Replicas, to) {
+		return
+	}
+	c.leaving[tp] = from
+	c.change(func(next *image) {
+		state := now
+		state.Replicas = append(slices.Clone(now.Replicas), to)
+		c.store(next, tp, now, state)
+	})
+}
+
+// completeReassignment takes the old replica out.
+func (c *controller) completeReassignment(tp protocol.TopicPartition) {
+	now := c.image().partitions[tp]
+	from, under := c.leaving[tp]
+	to := now.Replicas[len(now.Replicas)-1]
+	but := func(list []protocol.NodeID) []protocol.NodeID {
+		return slices.DeleteFunc(slices.Clone(list), func(id protocol.NodeID) bool { return id == from })
+	}
+	if !under || !slices.Contains(now.ISR, to) || len(but(now.ISR)) < c.s.plan.minISR {
+		return
+	}
+	delete(c.leaving, tp)
+	c.s.counts.Reassigned++
+	c.change(func(next *image) {
+		state := now
+		state.Replicas, state.ISR = but(now.Replicas), but(now.ISR)
+		if state.Leader == from {
+			state.Leader = protocol.NoNode
+			c.elect(next, tp, &state)
+		}
+		c.note(next, tp, now, state)
+		c.store(next, tp, now, state)
+	})
+}
+
 // electUnclean lets a replica lead that is not in sync.
 func (c *controller) electUnclean(tp protocol.TopicPartition, to protocol.NodeID) {
 	now := c.image().partitions[tp]
-	if slices.Contains(now.ISR, to) || !c.image().active(to) {
+	if slices.Contains(now.ISR, to) || !slices.Contains(now.Replicas, to) || !c.image().active(to) {
 		return
 	}
 	c.unclean++

@@ -6,6 +6,8 @@
 // Apache Kafka's decides (controller.go); the network, which drops, delays, duplicates, reorders and cuts one way; the
 // workers; the machines, which are killed, lose their power or their disk, and pause; producers and consumers.
 //
+// There are three machines, or four, among which replicas are then moved; each partition has three replicas.
+//
 // It is not a test of sockets, of requests' bytes or of the metadata log: the broker's own parts are package sim's.
 // Only tests use it.
 //

@@ -48,7 +48,7 @@ func (s *Simulation) unwell() string {
 	}
 	for _, tp := range s.tps {
 		state := s.controller.image().partitions[tp]
-		if len(state.ISR) != len(s.machines) {
+		if len(state.ISR) != len(state.Replicas) || len(state.Replicas) != 3 {
 			return tp.String() + " has replicas that are not in sync"
 		}
 		if state.Leader < 1 {
@@ -58,7 +58,8 @@ func (s *Simulation) unwell() string {
 		if err != nil || leader.HighWatermark != leader.LogEndOffset {
 			return "not all records of " + tp.String() + " are committed"
 		}
-		for _, m := range s.machines {
+		for _, id := range state.Replicas {
+			m := s.machines[id-1]
 			d, err := m.manager.Describe(tp)
 			if err != nil || d.HighWatermark != leader.HighWatermark || d.LogEndOffset != leader.LogEndOffset {
 				return fmt.Sprintf("%d has %s from %d to %d with %d committed, but the leader from %d to %d",
@@ -74,10 +75,13 @@ func (s *Simulation) verify() {
 	for _, tp := range s.tps {
 		var first map[protocol.Offset]stamp
 		start := protocol.Offset(0) // where all logs begin: a power cut may have undone deletions
-		for _, m := range s.machines {
+		replicas := s.controller.image().partitions[tp].Replicas
+		for _, id := range replicas {
+			m := s.machines[id-1]
 			start = max(start, m.store.Log(tp).View().LogStartOffset)
 		}
-		for _, m := range s.machines {
+		for _, id := range replicas {
+			m := s.machines[id-1]
 			found := map[protocol.Offset]stamp{}
 			s.newBatches(tp, m.store.Log(tp), start, m.store.Log(tp).View().LogEndOffset, func(b record.Batch) {
 				if b.NextOffset() > start {

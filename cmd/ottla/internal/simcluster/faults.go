@@ -33,8 +33,10 @@ func (s *Simulation) fault(r *random) {
 			m.pausedUntil = s.now.Add(r.between(20*time.Millisecond, 2*s.plan.lagMax))
 			s.linef("%d pauses", m.id)
 		}
-	case choice < 11:
+	case choice < 10:
 		s.controller.moveLeader(tp, m.id)
+	case choice == 10:
+		s.controller.reassign(tp, s.machines[r.below(len(s.machines))].id, m.id)
 	case choice == 11 && s.plan.kind == wild:
 		s.controller.electUnclean(tp, m.id)
 	case choice == 12 && s.plan.kind == flush && r.chance(300):
@@ -58,19 +60,22 @@ func (s *Simulation) mayFail(m *machine) bool {
 	if s.plan.kind != minority {
 		return true
 	}
-	// All others must have what is acknowledged: then it is on two of them, whatever becomes of this one.
-	for _, other := range s.machines {
-		if other == m {
+	// Two others must have what is acknowledged, whatever becomes of this one.
+	for _, tp := range s.tps {
+		state := s.controller.image().partitions[tp]
+		if !slices.Contains(state.Replicas, m.id) {
 			continue
 		}
-		noticed := s.controller.incarnations[other.id].incarnation == other.incarnation
-		if !other.up || !noticed || len(other.suspect) > 0 || !s.controller.image().active(other.id) {
-			return false
-		}
-		for _, tp := range s.tps {
-			if !slices.Contains(s.controller.image().partitions[tp].ISR, other.id) {
-				return false
+		healthy := 0
+		for _, id := range state.ISR {
+			other := s.machines[id-1]
+			noticed := s.controller.incarnations[id].incarnation == other.incarnation
+			if other != m && other.up && noticed && len(other.suspect) == 0 && s.controller.image().active(id) {
+				healthy++
 			}
+		}
+		if healthy < 2 {
+			return false
 		}
 	}
 	return true
@@ -167,14 +172,14 @@ func (s *Simulation) rebootWhenDown(m *machine, back time.Duration) {
 func (s *Simulation) cutLinks(r *random) {
 	s.counts.Cuts++
 	until := s.now.Add(r.between(10*time.Millisecond, 3*s.plan.lagMax))
-	ends := []int{controllerEnd, 1, 2, 3}
+	ends := []int{controllerEnd, 1, 2, 3, 4}[:1+len(s.machines)]
 	if r.chance(500) { // one way between two
-		from, to := ends[r.below(4)], ends[r.below(4)]
+		from, to := ends[r.below(len(ends))], ends[r.below(len(ends))]
 		s.network.cut[[2]int{from, to}] = until
 		s.linef("nothing passes from %d to %d", from, to)
 		return
 	}
-	one := ends[r.below(4)]
+	one := ends[r.below(len(ends))]
 	for _, other := range ends { // one is cut off, both ways
 		s.network.cut[[2]int{one, other}] = until
 		s.network.cut[[2]int{other, one}] = until

@@ -279,6 +279,13 @@ func (m *machine) follow(images []*image) {
 }
 
 func (m *machine) apply(tp protocol.TopicPartition, state partition.State) {
+	if !slices.Contains(state.Replicas, m.id) {
+		must(m.manager.Remove(m.s.now, tp, true))
+		m.fetchers.Unassign(tp)
+		delete(m.seen, tp)
+		delete(m.suspect, tp)
+		return
+	}
 	if err := m.manager.Apply(m.s.now, tp, state, protocol.DirectoryUnassigned, true); err != nil {
 		m.s.violate("%d cannot take its role for %s: %v", m.id, tp, err)
 		return

@@ -72,6 +72,7 @@ func (s *Simulation) observeReplica(m *machine, tp protocol.TopicPartition) {
 	l := m.store.Log(tp)
 	d, err := m.manager.Describe(tp)
 	if l == nil || err != nil {
+		delete(m.seen, tp)
 		return
 	}
 	last := m.seen[tp]

@@ -15,6 +15,7 @@ const (
 // plan is what a seed chooses.
 type plan struct {
 	kind       kind
+	machines   int // each partition has three replicas
 	partitions int
 	minISR     int
 	latency    time.Duration // most of a message takes, usually
@@ -38,6 +39,7 @@ func newPlan(r *random) plan {
 	p := plan{
 		kind:       pick(r, minority, minority, flush, wild),
 		partitions: 1 + r.below(3),
+		machines:   pick(r, 3, 3, 4),
 		minISR:     2,
 		latency:    r.between(500*time.Microsecond, 10*time.Millisecond),
 		drop:       pick(r, 0, 2, 20),

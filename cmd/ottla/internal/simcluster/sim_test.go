@@ -31,6 +31,9 @@ func TestSeeds(t *testing.T) {
 			t.Fatalf("seed %d after %d events (%s): %s", seed, counts.Events, s.plan.kind, violation)
 		}
 		sum.add(counts)
+		if done := seed - first + 1; done%500 == 0 && done < count {
+			t.Logf("%d seeds so far", done)
+		}
 	}
 	t.Logf("%d seeds: %+v", count, sum)
 }
@@ -48,6 +51,7 @@ func (c *Counts) add(other Counts) {
 	c.Acknowledged += other.Acknowledged
 	c.Truncations += other.Truncations
 	c.Deletes += other.Deletes
+	c.Reassigned += other.Reassigned
 }
 
 // TestReplay: the same seed gives the same run.

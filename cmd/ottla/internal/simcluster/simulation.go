@@ -40,7 +40,7 @@ type Simulation struct {
 
 // Counts is what a run has seen, for the test to say that it was not idle.
 type Counts struct {
-	Events, Kills, PowerCuts, Wipes, Stops, Pauses, Cuts, Elections, Unclean, Acknowledged, Truncations, Deletes int
+	Events, Kills, PowerCuts, Wipes, Stops, Pauses, Cuts, Elections, Unclean, Acknowledged, Truncations, Deletes, Reassigned int
 }
 
 // epochOfTime is when every run begins.
@@ -58,7 +58,7 @@ func New(seed uint64, lines io.Writer) *Simulation {
 	s.truth, s.pool = newTruth(), compress.NewPool()
 	s.network = &network{s: s, random: r.fork(), cut: map[[2]int]time.Time{}}
 	s.controller = newController(s)
-	for id := range protocol.NodeID(3) {
+	for id := range protocol.NodeID(s.plan.machines) {
 		s.machines = append(s.machines, newMachine(s, id+1))
 	}
 	return s
