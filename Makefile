@@ -19,7 +19,11 @@ INEFFASSIGN := github.com/gordonklaus/ineffassign@v0.2.0
 MISSPELL    := github.com/client9/misspell/cmd/misspell@v0.3.4
 ERRORLINT   := codeberg.org/polyfloyd/go-errorlint@v1.9.1
 
+<<<<<<< ours
 .PHONY: all install build run test test-quick unit race lint cross torn fuzz soak-fuzz powercut fulldisk sim sim-cluster soak-sim compat suites readme-table consumers tools applications diff dumpcheck compaction handover crash many chaos soak-chaos soak-eos edge bench rebalance rebalance-alone lag control control-soak control-sample clean
+=======
+.PHONY: all install build run test test-quick unit race lint cross torn fuzz soak-fuzz powercut fulldisk sim sim-cluster soak-sim compat suites readme-table consumers tools applications diff dumpcheck compaction handover cluster crash many chaos soak-chaos soak-eos edge bench rebalance rebalance-alone lag control control-sample clean
+>>>>>>> theirs
 
 all: build
 
@@ -30,7 +34,7 @@ run: build ## a working broker on localhost:9092, data in ./data
 	exec ./bin/ottla serve
 
 # Everything, in the order of cost. What a part needs it installs itself.
-test: install build lint cross unit race torn sim sim-cluster fuzz compat suites consumers tools applications diff dumpcheck compaction handover crash powercut fulldisk chaos edge rebalance-alone lag control-sample
+test: install build lint cross unit race torn sim sim-cluster fuzz compat suites consumers tools applications diff dumpcheck compaction handover cluster crash powercut fulldisk chaos edge rebalance-alone lag control-sample
 	@echo "make test: all parts passed"
 
 test-quick: build ## under two minutes
@@ -104,6 +108,9 @@ compaction: build
 
 handover: build ## directories of three versions of Apache Kafka to Ottla and back
 	compat/run.sh handover
+
+cluster: build ## brokers of Ottla, alone and beside Apache Kafka's, under Apache Kafka's controllers
+	compat/run.sh cluster
 
 crash: build
 	compat/run.sh crash

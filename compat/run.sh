@@ -12,6 +12,7 @@
 #   run.sh compaction  the same input compacted by Ottla and by Apache Kafka, directories exchanged; Apache Kafka's LogCompactionTester
 #   run.sh compaction-long   that tester with OTTLA_COMPACTION_MESSAGES messages (1000000) on both at the same time, measured
 #   run.sh handover    directories of Apache Kafka 4.4.0, 4.1.2 and 3.9.2 to Ottla and back
+#   run.sh cluster     brokers of Ottla, alone and beside Apache Kafka's, under Apache Kafka's controllers
 #   run.sh crash       kill -9 under load, restart; with 1 GB of log; and the measured start, memory and size
 #   run.sh many        only the part of crash with many partitions: OTTLA_MANY_PARTITIONS idle ones (2000), and OTTLA_KILL_PARTITIONS
 #                      (500) with OTTLA_KILL_MEGABYTES (50) in all that meet kill -9 OTTLA_KILL_AFTER_SECONDS after the last (0)
@@ -126,6 +127,10 @@ case "${1:-}" in
   diff)
     "$here/install.sh"
     run_tests TestDiff 5m
+    ;;
+  cluster)
+    "$here/install.sh"
+    run_tests 'TestCluster(Broker|Refused|Static|Snapshot|Mixed)' 15m
     ;;
   crash)
     "$here/install.sh"

@@ -106,8 +106,12 @@ func (n *Node) metadataTrust() log.Trust {
 	return n.prepared.MetadataTrust()
 }
 
-// CaughtUp tells whether the metadata is known, so that Open may follow Begin.
-func (n *Node) CaughtUp() bool { return n.quorum.CaughtUp() }
+// CaughtUp tells whether the metadata is known, so that Open may follow Begin. A
+// quorum that has only just begun has committed nothing but its voters yet.
+func (n *Node) CaughtUp() bool {
+	image := n.quorum.Image()
+	return image != nil && image.MetadataVersion() > 0
+}
 
 // Quorum is the one part that is ticked between Begin and Open.
 func (n *Node) Quorum() Part {

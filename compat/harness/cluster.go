@@ -1,0 +1,324 @@
+package harness
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/base64"
+	"fmt"
+	"maps"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kmsg"
+)
+
+// LetIn are the features with which a cluster of Apache Kafka has to be formatted so that Ottla may join it.
+var LetIn = []string{"share.version=0", "streams.version=0"}
+
+// ClusterOptions say what kind of cluster to make.
+type ClusterOptions struct {
+	Dir         string // of everything; it must exist
+	Controllers int    // of Apache Kafka, 1 to 3
+	// Features are given to the format of the controllers as name=level.
+	Features []string
+	// Static makes the voters those of controller.quorum.voters (kraft.version 0), instead of those that the log holds.
+	Static bool
+	// Properties are laid over the defaults of every member.
+	Properties map[string]string
+}
+
+// Cluster is several processes on loopback ports: controllers of Apache Kafka, and brokers of either kind.
+type Cluster struct {
+	options     ClusterOptions
+	Controllers []*Member
+	Brokers     []*Member // in the order of AddBroker
+	directories []string  // the ids of the controllers' directories
+}
+
+// Member is one process of a Cluster. It may be started and ended many times.
+type Member struct {
+	Kind Kind
+	ID   int
+
+	cluster    *Cluster
+	controller bool
+	port       int
+	dir        string
+	process    *Process
+}
+
+// firstController is the id of the first controller; brokers count from 1.
+const firstController = 1001
+
+// NewCluster picks ports and formats the controllers. Nothing is started.
+func NewCluster(options ClusterOptions) (*Cluster, error) {
+	c := &Cluster{options: options}
+	for i := range options.Controllers {
+		m, err := c.member(Kafka, firstController+i, true)
+		if err != nil {
+			return nil, err
+		}
+		c.Controllers = append(c.Controllers, m)
+		var id [16]byte
+		_, _ = rand.Read(id[:]) // it never fails
+		id[0] &= 0x7f           // an id that does not begin with a dash
+		c.directories = append(c.directories, base64.RawURLEncoding.EncodeToString(id[:]))
+	}
+	for _, m := range c.Controllers {
+		if err := m.configure(nil); err != nil {
+			return nil, err
+		}
+		if err := m.format(); err != nil {
+			return nil, err
+		}
+	}
+	return c, nil
+}
+
+func (c *Cluster) member(kind Kind, id int, controller bool) (*Member, error) {
+	port, err := FreePort()
+	if err != nil {
+		return nil, err
+	}
+	role := "broker"
+	if controller {
+		role = "controller"
+	}
+	dir := filepath.Join(c.options.Dir, fmt.Sprintf("%s-%d-%s", role, id, kind))
+	return &Member{Kind: kind, ID: id, cluster: c, controller: controller, port: port, dir: dir}, os.MkdirAll(dir, 0o755)
+}
+
+// AddBroker makes a broker with a formatted directory. It is not started.
+func (c *Cluster) AddBroker(kind Kind, properties map[string]string) (*Member, error) {
+	m, err := c.member(kind, len(c.Brokers)+1, false)
+	if err != nil {
+		return nil, err
+	}
+	if err := m.configure(properties); err != nil {
+		return nil, err
+	}
+	if err := m.format(); err != nil {
+		return nil, err
+	}
+	c.Brokers = append(c.Brokers, m)
+	return m, nil
+}
+
+// Start starts all controllers and waits until each answers.
+func (c *Cluster) Start(ctx context.Context) error {
+	for _, m := range c.Controllers {
+		if err := m.launch(); err != nil {
+			return err
+		}
+	}
+	for _, m := range c.Controllers {
+		if err := m.await(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Close ends every member that still runs, brokers first.
+func (c *Cluster) Close() {
+	for _, m := range slices.Concat(c.Brokers, c.Controllers) {
+		m.Close()
+	}
+}
+
+// Bootstrap lists host:port of all brokers.
+func (c *Cluster) Bootstrap() []string {
+	var all []string
+	for _, m := range c.Brokers {
+		all = append(all, m.Addr())
+	}
+	return all
+}
+
+// quorum gives the property that says where the controllers are.
+func (c *Cluster) quorum() (name, value string) {
+	var servers []string
+	name = "controller.quorum.bootstrap.servers"
+	if c.options.Static {
+		name = "controller.quorum.voters"
+	}
+	for _, m := range c.Controllers {
+		server := m.Addr()
+		if c.options.Static {
+			server = strconv.Itoa(m.ID) + "@" + server
+		}
+		servers = append(servers, server)
+	}
+	return name, strings.Join(servers, ",")
+}
+
+// Name is how the member is called in progress lines.
+func (m *Member) Name() string { return filepath.Base(m.dir) }
+
+// Addr is host:port of its listener.
+func (m *Member) Addr() string { return net.JoinHostPort("localhost", strconv.Itoa(m.port)) }
+
+// DataDir is its log.dirs.
+func (m *Member) DataDir() string { return filepath.Join(m.dir, "data") }
+
+// LogPath is the file with everything it printed.
+func (m *Member) LogPath() string { return filepath.Join(m.dir, "log") }
+
+// LogTail returns the last lines of that.
+func (m *Member) LogTail(lines int) string { return Tail(m.LogPath(), lines) }
+
+// Process is the running process, or the last one.
+func (m *Member) Process() *Process { return m.process }
+
+func (m *Member) propertiesPath() string { return filepath.Join(m.dir, "server.properties") }
+
+func (m *Member) configure(properties map[string]string) error {
+	quorum, servers := m.cluster.quorum()
+	values := map[string]string{
+		"process.roles": "broker", "node.id": strconv.Itoa(m.ID), quorum: servers,
+		"listeners": "PLAINTEXT://" + m.Addr(), "controller.listener.names": "CONTROLLER", "log.dirs": m.DataDir(),
+		"broker.heartbeat.interval.ms": "500", "broker.session.timeout.ms": "3000",
+		"offsets.topic.num.partitions": "5", "transaction.state.log.num.partitions": "5",
+		"offsets.topic.replication.factor": "1", "transaction.state.log.replication.factor": "1", "transaction.state.log.min.isr": "1",
+		"group.initial.rebalance.delay.ms": "0",
+	}
+	if m.controller {
+		values["process.roles"], values["listeners"] = "controller", "CONTROLLER://"+m.Addr()
+	}
+	maps.Copy(values, m.cluster.options.Properties)
+	maps.Copy(values, properties)
+	var text strings.Builder
+	for _, key := range slices.Sorted(maps.Keys(values)) {
+		fmt.Fprintf(&text, "%s=%s\n", key, values[key])
+	}
+	return os.WriteFile(m.propertiesPath(), []byte(text.String()), 0o644)
+}
+
+func (m *Member) format() error {
+	args := []string{"format", "-t", clusterID, "-c", m.propertiesPath()}
+	command := []string{OttlaBinary()}
+	if m.Kind == Kafka {
+		command = []string{
+			"java", "-XX:TieredStopAtLevel=1", "-cp", KafkaClassPath(), "-Dlog4j2.configurationFile=" + log4j("tools"), "kafka.tools.StorageTool",
+		}
+	}
+	if m.controller {
+		for _, feature := range m.cluster.options.Features {
+			args = append(args, "--feature", feature)
+		}
+		if !m.cluster.options.Static {
+			args = append(args, "--initial-controllers", m.cluster.initialControllers())
+		}
+	}
+	command = append(command, args...)
+	if out, err := exec.Command(command[0], command[1:]...).CombinedOutput(); err != nil {
+		return fmt.Errorf("format %s: %w\n%s", m.Name(), err, out)
+	}
+	return nil
+}
+
+func (c *Cluster) initialControllers() string {
+	var all []string
+	for i, m := range c.Controllers {
+		all = append(all, fmt.Sprintf("%d@%s:%s", m.ID, m.Addr(), c.directories[i]))
+	}
+	return strings.Join(all, ",")
+}
+
+func log4j(of string) string { return filepath.Join(CompatDir(), "java", "log4j2-"+of+".xml") }
+
+// Start starts it and returns when it answers, a broker when it is listed.
+func (m *Member) Start(ctx context.Context) error {
+	if err := m.launch(); err != nil {
+		return err
+	}
+	return m.await(ctx)
+}
+
+// Launch starts it and does not wait.
+func (m *Member) Launch() error { return m.launch() }
+
+func (m *Member) launch() error {
+	command := []string{OttlaBinary(), "serve", m.propertiesPath()}
+	if m.Kind == Kafka {
+		command = []string{"java", "-Xmx512M", "-Dlog4j2.configurationFile=" + log4j("server"), "-cp", KafkaClassPath(), "kafka.Kafka", m.propertiesPath()}
+	}
+	process, err := StartProcess(m.Name(), m.LogPath(), nil, command...)
+	m.process = process
+	return err
+}
+
+func (m *Member) await(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, startLimit)
+	defer cancel()
+	begin := time.Now()
+	err := until(ctx, m.process.Done(), func(ctx context.Context) error {
+		_, err := Probe(ctx, m.Addr())
+		return err
+	})
+	if err == nil && !m.controller {
+		err = until(ctx, m.process.Done(), func(ctx context.Context) error { return listedAs(ctx, m.Addr(), int32(m.ID)) })
+	}
+	if err != nil {
+		m.Close()
+		return fmt.Errorf("%s did not start: %w\n%s", m.Name(), err, m.LogTail(30))
+	}
+	Progress("%s (pid %d) answers on %s after %d ms", m.Name(), m.process.Pid(), m.Addr(), time.Since(begin).Milliseconds())
+	return nil
+}
+
+// Stop ends it with SIGTERM and returns its exit code.
+func (m *Member) Stop() (int, error) { return m.end(syscall.SIGTERM) }
+
+// Kill ends it with SIGKILL.
+func (m *Member) Kill() error {
+	_, err := m.end(syscall.SIGKILL)
+	return err
+}
+
+func (m *Member) end(signal syscall.Signal) (int, error) {
+	if err := m.process.Signal(signal); err != nil {
+		return 0, fmt.Errorf("%s to %s: %w\n%s", signal, m.Name(), err, m.LogTail(20))
+	}
+	code := m.process.Wait()
+	Progress("%s (pid %d) ended by %s, exit %d", m.Name(), m.process.Pid(), signal, code)
+	return code, nil
+}
+
+// Close ends it if it still runs: SIGTERM, and SIGKILL if it does not go.
+func (m *Member) Close() {
+	if m.process == nil {
+		return
+	}
+	_ = m.process.Signal(syscall.SIGTERM)
+	select {
+	case <-m.process.Done():
+	case <-time.After(10 * time.Second): // a broker whose controllers are gone waits for them to let it go
+		_ = m.process.Signal(syscall.SIGKILL)
+		<-m.process.Done()
+	}
+}
+
+// listedAs asks whether a broker knows itself as registered and not fenced.
+func listedAs(ctx context.Context, addr string, id int32) error {
+	req := kmsg.NewPtrMetadataRequest()
+	req.Version = 1
+	req.Topics = []kmsg.MetadataRequestTopic{}
+	resp, err := call(ctx, addr, req)
+	if err != nil {
+		return err
+	}
+	for _, broker := range resp.(*kmsg.MetadataResponse).Brokers {
+		if broker.NodeID == id {
+			return nil
+		}
+	}
+	return fmt.Errorf("broker %d does not list itself yet", id)
+}
