@@ -19,11 +19,7 @@ INEFFASSIGN := github.com/gordonklaus/ineffassign@v0.2.0
 MISSPELL    := github.com/client9/misspell/cmd/misspell@v0.3.4
 ERRORLINT   := codeberg.org/polyfloyd/go-errorlint@v1.9.1
 
-<<<<<<< ours
-.PHONY: all install build run test test-quick unit race lint cross torn fuzz soak-fuzz powercut fulldisk sim sim-cluster soak-sim compat suites readme-table consumers tools applications diff dumpcheck compaction handover crash many chaos soak-chaos soak-eos edge bench rebalance rebalance-alone lag control control-soak control-sample clean
-=======
-.PHONY: all install build run test test-quick unit race lint cross torn fuzz soak-fuzz powercut fulldisk sim sim-cluster soak-sim compat suites readme-table consumers tools applications diff dumpcheck compaction handover cluster crash many chaos soak-chaos soak-eos edge bench rebalance rebalance-alone lag control control-sample clean
->>>>>>> theirs
+.PHONY: all install build run test test-quick unit race lint cross torn fuzz soak-fuzz powercut fulldisk sim sim-cluster soak-sim compat suites readme-table consumers tools applications diff dumpcheck compaction handover cluster crash many chaos soak-chaos soak-eos edge bench rebalance rebalance-alone lag control control-soak control-sample clean
 
 all: build
 
