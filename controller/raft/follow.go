@@ -230,7 +230,7 @@ func (c *Core) Answered(now time.Time, fetch *Fetch, answer Answer) Effects {
 		c.takeChunk(fetch, answer, &effects)
 	case usable && answer.Error == protocol.None:
 		c.believe(now)
-		c.takeRecords(answer, &effects)
+		c.takeRecords(now, answer, &effects)
 	case usable && fetch.Snapshot != nil && answer.Error == protocol.SnapshotNotFound:
 		c.believe(now)
 		f.download = nil // the leader has deleted it: the next Fetch tells of a newer one
@@ -304,7 +304,7 @@ func (c *Core) turnTo(now time.Time, answer Answer) *ElectionState {
 }
 
 // takeRecords is the answer of the leader to a Fetch.
-func (c *Core) takeRecords(answer Answer, effects *Effects) {
+func (c *Core) takeRecords(now time.Time, answer Answer, effects *Effects) {
 	f := c.fetching
 	switch {
 	case answer.Diverging != nil:
@@ -320,6 +320,7 @@ func (c *Core) takeRecords(answer Answer, effects *Effects) {
 		effects.Truncate = &end
 	case answer.Snapshot != nil:
 		if answer.Snapshot.End < max(c.highWatermark, 0) || answer.Snapshot.Epoch < 0 {
+			f.next = now.Add(f.settings.RetryBackoff)
 			return // it holds less than what is committed here; the next Fetch will tell
 		}
 		f.download = &download{id: *answer.Snapshot}
