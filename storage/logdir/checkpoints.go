@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"iter"
 	"maps"
 	"path"
 	"slices"
@@ -87,22 +88,43 @@ func (c *Checkpoints) Get(file string, tp protocol.TopicPartition) protocol.Offs
 	return c.onDisk[file][tp]
 }
 
+// Lines are what a file is to hold, in any order, each partition once.
+type Lines = iter.Seq2[protocol.TopicPartition, protocol.Offset]
+
 // Write asks for the wanted content under the lock, so that no older content is written after a newer one, and
-// writes it if it differs. nil is what is there.
-func (c *Checkpoints) Write(file string, wanted func(onDisk Offsets) Offsets) error {
+// writes it if it differs. Content that does not differ costs no memory, however many partitions it has.
+func (c *Checkpoints) Write(file string, wanted func(onDisk Offsets) Lines) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	content := wanted(c.onDisk[file])
-	if content == nil && !c.damaged[file] {
+	lines := wanted(c.onDisk[file])
+	if !c.damaged[file] && c.holds(file, lines) {
 		return nil
 	}
-	if content == nil {
-		content = maps.Clone(c.onDisk[file])
-	}
-	if file == RecoveryPointFile {
-		c.applyCaps(content)
+	content := Offsets{}
+	for tp, offset := range lines {
+		content[tp] = c.capped(file, tp, offset)
 	}
 	return c.writeLocked(file, content)
+}
+
+// holds tells that a file has the lines and no others.
+func (c *Checkpoints) holds(file string, lines Lines) bool {
+	count := 0
+	for tp, offset := range lines {
+		if old, ok := c.onDisk[file][tp]; !ok || old != c.capped(file, tp, offset) {
+			return false
+		}
+		count++
+	}
+	return count == len(c.onDisk[file])
+}
+
+// capped is an offset as a truncation under way allows it.
+func (c *Checkpoints) capped(file string, tp protocol.TopicPartition, offset protocol.Offset) protocol.Offset {
+	if limit, ok := c.caps[tp]; ok && file == RecoveryPointFile {
+		return min(offset, limit)
+	}
+	return offset
 }
 
 func (c *Checkpoints) writeLocked(file string, content Offsets) error {
@@ -115,14 +137,6 @@ func (c *Checkpoints) writeLocked(file string, content Offsets) error {
 	c.onDisk[file] = content
 	delete(c.damaged, file)
 	return nil
-}
-
-func (c *Checkpoints) applyCaps(content Offsets) {
-	for tp, limit := range c.caps {
-		if point, ok := content[tp]; ok && point > limit {
-			content[tp] = limit
-		}
-	}
 }
 
 // Lower makes the recovery point of a partition at most offset, durably, before a truncation.

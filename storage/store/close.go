@@ -197,11 +197,11 @@ func (s *Store) closeCheckpoints(d *directory, points offsets) error {
 	for tp := range points {
 		d.checkpoints.Lift(tp)
 	}
-	err := d.checkpoints.Write(logdir.RecoveryPointFile, func(onDisk offsets) offsets {
+	err := d.checkpoints.Write(logdir.RecoveryPointFile, func(onDisk offsets) logdir.Lines {
 		return s.wanted(d, onDisk, func(e *entry) (protocol.Offset, bool) { return points[e.tp], true })
 	})
 	if err != nil {
 		return err
 	}
-	return d.checkpoints.Write(logdir.LogStartFile, func(onDisk offsets) offsets { return s.wanted(d, onDisk, logStartToStore) })
+	return d.checkpoints.Write(logdir.LogStartFile, func(onDisk offsets) logdir.Lines { return s.wanted(d, onDisk, logStartToStore) })
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"log/slog"
+	"maps"
 	"path"
 	"slices"
 	"syscall"
@@ -139,18 +140,10 @@ func (o Options) space(d *directory) *space.Directory {
 	return o.Space(d.Path)
 }
 
-// bootID is the present boot, or "" if it cannot be known.
-func bootID(fsys vfs.FS) string { return fsys.BootID() }
-
 type offsets = logdir.Offsets
 
 func sortedKeys[V any](m map[protocol.TopicPartition]V) []protocol.TopicPartition {
-	keys := make([]protocol.TopicPartition, 0, len(m))
-	for tp := range m {
-		keys = append(keys, tp)
-	}
-	slices.SortFunc(keys, comparePartitions)
-	return keys
+	return slices.SortedFunc(maps.Keys(m), comparePartitions)
 }
 
 func comparePartitions(a, b protocol.TopicPartition) int {

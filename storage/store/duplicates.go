@@ -9,6 +9,7 @@ import (
 
 	"ottla/protocol"
 	"ottla/storage/checkpoint"
+	"ottla/storage/segment"
 	"ottla/storage/vfs"
 )
 
@@ -51,7 +52,7 @@ func (f *found) leftover(tp protocol.TopicPartition) {
 func (s *Store) neverUsed(d *directory, tp protocol.TopicPartition) bool {
 	entries, err := s.o.FS.ReadDir(path.Join(d.Path, tp.String()))
 	for _, e := range entries {
-		if path.Ext(e.Name) == ".log" && (e.Size > 0 || e.Name != firstLogFile) {
+		if path.Ext(e.Name) == ".log" && (e.Size > 0 || e.Name != segment.FileName(0, segment.LogSuffix)) {
 			return false
 		}
 	}
@@ -70,9 +71,6 @@ func (s *Store) isTwice(tp protocol.TopicPartition, i, j int, lists []*found) {
 		f.collector.damaged(tp, err)
 	}
 }
-
-// firstLogFile is the name of the segment with which a partition begins.
-const firstLogFile = "00000000000000000000.log"
 
 // former tells which of the two directories that a partition lies in has it of a former topic, by the topic ids; -1: that is
 // not known of either.

@@ -239,7 +239,7 @@ func (s *Store) checkpointFuture(future *entry, highWatermark protocol.Offset) e
 	}
 	moved := map[string]protocol.Offset{logdir.HighWatermarkFile: highWatermark, logdir.CleanerFile: s.CleanerOffset(future.tp)}
 	for _, file := range []string{logdir.HighWatermarkFile, logdir.CleanerFile} {
-		err := d.checkpoints.Write(file, func(onDisk offsets) offsets {
+		err := d.checkpoints.Write(file, func(onDisk offsets) logdir.Lines {
 			return s.wanted(d, onDisk, func(e *entry) (protocol.Offset, bool) {
 				if e == future {
 					return moved[file], file != logdir.CleanerFile || moved[file] > 0

@@ -243,7 +243,7 @@ func (s *Store) settle(d *directory) error {
 	if s.distrusted(d) {
 		return logdir.RemoveDurably(s.o.FS, path.Join(d.Path, logdir.BootIDFile))
 	}
-	if id := bootID(s.o.FS); id != d.bootID {
+	if id := s.o.FS.BootID(); id != d.bootID {
 		if err := logdir.WriteBootID(s.o.FS, d.Path, id); !isFull(err) {
 			return err
 		}

@@ -130,7 +130,7 @@ func (p *Prepared) takeLock(d *directory) error {
 		p.fail(d, fmt.Errorf("cannot read %s: %w", logdir.BootIDFile, err))
 		return nil
 	}
-	d.trust = trustOf(d.marker, d.bootID, bootID(p.o.FS))
+	d.trust = trustOf(d.marker, d.bootID, p.o.FS.BootID())
 	return nil
 }
 

@@ -3,6 +3,7 @@ package store
 import (
 	"fmt"
 	"path"
+	"slices"
 	"time"
 
 	"ottla/protocol"
@@ -43,11 +44,10 @@ func (s *Store) checkpoint(now time.Time, d *directory) {
 			s.flush(now, e)
 		}
 	}
-	if s.offline(d) != nil {
-		return
-	}
-	if err := s.writeCheckpoints(d); err != nil {
-		s.checkpointFault(d, err)
+	if s.offline(d) == nil {
+		if err := s.writeCheckpoints(d); err != nil {
+			s.checkpointFault(d, err)
+		}
 	}
 }
 
@@ -62,13 +62,13 @@ func (s *Store) checkpointFault(d *directory, err error) {
 
 // writeCheckpoints stores the recovery points and the log start offsets of a directory, where they changed.
 func (s *Store) writeCheckpoints(d *directory) error {
-	err := d.checkpoints.Write(logdir.RecoveryPointFile, func(onDisk offsets) offsets {
+	err := d.checkpoints.Write(logdir.RecoveryPointFile, func(onDisk offsets) logdir.Lines {
 		return s.wanted(d, onDisk, func(e *entry) (protocol.Offset, bool) { return e.log.View().DurableEnd, true })
 	})
 	if err != nil {
 		return fmt.Errorf("%s: %w", path.Join(d.Path, logdir.RecoveryPointFile), err)
 	}
-	err = d.checkpoints.Write(logdir.LogStartFile, func(onDisk offsets) offsets { return s.wanted(d, onDisk, logStartToStore) })
+	err = d.checkpoints.Write(logdir.LogStartFile, func(onDisk offsets) logdir.Lines { return s.wanted(d, onDisk, logStartToStore) })
 	if err != nil {
 		return fmt.Errorf("%s: %w", path.Join(d.Path, logdir.LogStartFile), err)
 	}
@@ -85,53 +85,27 @@ func logStartToStore(e *entry) (protocol.Offset, bool) {
 	return start, len(segments) > 0 && segments[0].Base < start
 }
 
-// wanted is what a checkpoint is to hold: a value of every log that works, and the old one of those that do not. nil: that
-// is what it holds, as it is for idle logs, however many there are.
-func (s *Store) wanted(d *directory, onDisk offsets, value func(e *entry) (protocol.Offset, bool)) offsets {
-	if s.says(d, onDisk, value) {
-		return nil
-	}
-	content := offsets{}
-	for _, e := range s.entries(d) {
-		if offset, ok := value(e); ok {
-			content[e.tp] = offset
-		}
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for tp, f := range s.failed {
-		if old, ok := onDisk[tp]; ok && (f.dir == d || f.everywhere) {
-			content[tp] = old
-		}
-	}
-	return content
-}
-
-// says tells that a checkpoint holds what it is to hold.
-func (s *Store) says(d *directory, onDisk offsets, value func(e *entry) (protocol.Offset, bool)) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	lines := 0
-	for _, logs := range []map[protocol.TopicPartition]*entry{s.logs, s.futures} {
-		for tp, e := range logs {
-			if e.dir != d {
-				continue
+// wanted is what a checkpoint is to hold: a value of every log that works, and the old one of those that do not.
+func (s *Store) wanted(d *directory, onDisk offsets, value func(e *entry) (protocol.Offset, bool)) logdir.Lines {
+	return func(yield func(protocol.TopicPartition, protocol.Offset) bool) {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		for _, logs := range []map[protocol.TopicPartition]*entry{s.logs, s.futures} {
+			for tp, e := range logs {
+				if e.dir != d {
+					continue
+				}
+				if offset, ok := value(e); ok && !yield(tp, offset) {
+					return
+				}
 			}
-			offset, wanted := value(e)
-			if old, ok := onDisk[tp]; ok != wanted || old != offset && wanted {
-				return false
-			}
-			if wanted {
-				lines++
+		}
+		for tp, f := range s.failed {
+			if old, ok := onDisk[tp]; ok && (f.dir == d || f.everywhere) && !yield(tp, old) {
+				return
 			}
 		}
 	}
-	for tp, f := range s.failed {
-		if _, ok := onDisk[tp]; ok && (f.dir == d || f.everywhere) {
-			lines++
-		}
-	}
-	return lines == len(onDisk)
 }
 
 // CheckpointHighWatermarks writes the high watermarks of partitions that changed; those of others stay.
@@ -145,28 +119,25 @@ func (s *Store) SetCleanerOffsets(changed map[protocol.TopicPartition]protocol.O
 }
 
 func (s *Store) checkpointSome(file string, changed offsets) error {
-	byDirectory := map[*directory]offsets{}
+	var dirs []*directory // that hold some of them
 	s.mu.Lock()
-	for tp, offset := range changed {
-		if e := s.logs[tp]; e != nil {
-			if byDirectory[e.dir] == nil {
-				byDirectory[e.dir] = offsets{}
-			}
-			byDirectory[e.dir][tp] = offset
+	for tp := range changed {
+		if e := s.logs[tp]; e != nil && !slices.Contains(dirs, e.dir) {
+			dirs = append(dirs, e.dir)
 		}
 	}
 	s.mu.Unlock()
 	for _, d := range s.dirs {
-		if byDirectory[d] == nil {
+		if !slices.Contains(dirs, d) {
 			continue
 		}
-		err := d.checkpoints.Write(file, func(onDisk offsets) offsets {
+		err := d.checkpoints.Write(file, func(onDisk offsets) logdir.Lines {
 			return s.wanted(d, onDisk, func(e *entry) (protocol.Offset, bool) {
-				if offset, ok := byDirectory[d][e.tp]; ok {
-					return offset, true
+				offset, ok := changed[e.tp]
+				if !ok || e.future {
+					offset, ok = onDisk[e.tp]
 				}
-				old, ok := onDisk[e.tp]
-				return old, ok
+				return offset, ok
 			})
 		})
 		if err != nil {

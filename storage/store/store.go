@@ -118,9 +118,9 @@ func (s *Store) Failed() []protocol.TopicPartition {
 // Logs gives all logs that work, by topic and partition.
 func (s *Store) Logs() []*log.Log {
 	entries := s.entries(nil)
-	logs := make([]*log.Log, len(entries))
-	for i, e := range entries {
-		logs[i] = e.log
+	logs := make([]*log.Log, 0, len(entries))
+	for _, e := range entries {
+		logs = append(logs, e.log)
 	}
 	return logs
 }
