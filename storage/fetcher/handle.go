@@ -14,13 +14,20 @@ import (
 
 // handle does what an answer asks for, and goes on.
 func (one *fetcher) handle(now time.Time, req kmsg.Request, resp kmsg.Response, frame *wire.Frame, err error) {
+	stillRead := false
 	if frame != nil {
-		defer frame.Release()
+		defer func() {
+			if stillRead {
+				frame.Abandon()
+			} else {
+				frame.Release()
+			}
+		}()
 	}
 	switch resp := resp.(type) {
 	case *kmsg.FetchResponse:
 		if err == nil {
-			one.handleFetch(now, resp)
+			stillRead = one.handleFetch(now, resp)
 			break
 		}
 		one.unanswered(now, err)
@@ -52,10 +59,12 @@ type answer struct {
 	data  *kmsg.FetchResponseTopicPartition
 }
 
-func (one *fetcher) handleFetch(now time.Time, resp *kmsg.FetchResponse) {
+// handleFetch tells whether a write that was given up (vfs.ErrStalled) may still read records of the response.
+func (one *fetcher) handleFetch(now time.Time, resp *kmsg.FetchResponse) (stillRead bool) {
 	for _, a := range one.take(now, resp) {
-		one.handlePart(now, a)
+		stillRead = one.handlePart(now, a) || stillRead
 	}
+	return stillRead
 }
 
 // take advances the session and finds the parts that are answered.
@@ -106,8 +115,8 @@ func (one *fetcher) refused(now time.Time, code protocol.ErrorCode) {
 	one.of.options.Logger.Warn("a leader refuses a fetch", "leader", int32(one.leader), "error", code.String())
 }
 
-// handlePart appends, truncates or pauses one partition.
-func (one *fetcher) handlePart(now time.Time, a answer) {
+// handlePart appends, truncates or pauses one partition. stillRead as in handleFetch.
+func (one *fetcher) handlePart(now time.Time, a answer) (stillRead bool) {
 	p, data := a.part, a.data
 	replicas := one.of.options.Replicas
 	switch code := protocol.ErrorCode(data.ErrorCode); {
@@ -139,7 +148,9 @@ func (one *fetcher) handlePart(now time.Time, a answer) {
 		p.answered, p.lag = true, max(0, data.HighWatermark-int64(position.Offset))
 		one.of.mu.Unlock()
 		one.settle(now, p, position, err)
+		return protocol.CodeOf(err) == protocol.KafkaStorageError
 	}
+	return false
 }
 
 // anew has the leader tell all of a part again.
