@@ -21,10 +21,11 @@ func TestShorten(t *testing.T) {
 
 func TestUncovered(t *testing.T) {
 	answers := Answers([]string{
-		"# advertised", "broker Metadata" + arrow + "0-1", "broker Vote" + arrow + "0-0", "broker supports x.version" + arrow + "0-1",
-		"# Metadata on the broker's listener", "Metadata 0 name: right" + arrow + "a", "Metadata 0 name: Topics=null" + arrow + "b", "Metadata 1 name: right" + arrow + "a",
+		"# advertised", "broker Metadata" + arrow + "0-1", "broker Vote" + arrow + "0-0", "broker Fetch" + arrow + "4-4", "broker supports x.version" + arrow + "0-1",
+		"# Metadata on the broker's listener", "Metadata 0 name: right" + arrow + "{}", "Metadata 0 name: Topics=null" + arrow + "b", "Metadata 1 name: right" + arrow + "{}",
+		"# Fetch on the broker's listener", "Fetch 4 right" + arrow + "the connection is closed", "Fetch 4 MaxBytes=-1" + arrow + "{}",
 	})
-	if got := Uncovered(answers); !slices.Equal(got, []string{"broker Metadata 1", "broker Vote 0"}) {
+	if got := Uncovered(answers); !slices.Equal(got, []string{"broker Metadata 1", "broker Vote 0", "broker Fetch 4"}) {
 		t.Errorf("%q", got)
 	}
 }

@@ -46,7 +46,8 @@ var rules = map[int16]rule{
 		}
 	}), variants: []string{"name", "id"}, skip: []string{"AllowAutoTopicCreation", `Topic="gen-missing"`}},
 	8: {fill: with(func(g *generated, r *kmsg.OffsetCommitRequest, _ string) {
-		*r = *committing(g.ids, g.version, "gen-group", "", -1, g.topic, 1)
+		r.Group, r.Generation = "gen-group", -1
+		addCommit(r, g.ids, g.version, g.topic, 1)
 	}), skip: []string{`Group=""`}},
 	9: {fill: with(func(g *generated, r *kmsg.OffsetFetchRequest, _ string) {
 		r.Group, r.Topics = "gen-group", []kmsg.OffsetFetchRequestTopic{{Topic: g.topic, Partitions: []int32{0}}}
@@ -153,7 +154,16 @@ var rules = map[int16]rule{
 			r.Topics = []kmsg.CreatePartitionsRequestTopic{{Topic: "add-" + g.unique, Count: 2, Assignment: []kmsg.CreatePartitionsRequestTopicAssignment{{Replicas: []int32{1}}}}}
 		}), skip: []string{"TimeoutMillis", `Topic="__consumer_offsets"`},
 	},
-	42: {fill: with(func(g *generated, r *kmsg.DeleteGroupsRequest, _ string) { r.Groups = []string{"gen-unheard-of"} })},
+	42: {prepare: func(g *generated, variant string) {
+		if variant == "there" {
+			secret[*kmsg.OffsetCommitResponse](g.Teller, "broker", 7, committing(g.ids, 7, "gone-"+g.unique, "", -1, g.topic, 1))
+		}
+	}, fill: with(func(g *generated, r *kmsg.DeleteGroupsRequest, variant string) {
+		r.Groups = []string{"gen-unheard-of"}
+		if variant == "there" {
+			r.Groups[0] = "gone-" + g.unique
+		}
+	}), variants: []string{"", "there"}},
 	43: {fill: with(func(g *generated, r *kmsg.ElectLeadersRequest, _ string) {
 		r.TimeoutMillis, r.Topics = 10_000, []kmsg.ElectLeadersRequestTopic{{Topic: g.topic, Partitions: []int32{0}}}
 	}), skip: []string{"Topics=null", "TimeoutMillis"}},

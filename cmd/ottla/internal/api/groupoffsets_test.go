@@ -99,7 +99,7 @@ func TestCommitOffsetsOneByOne(t *testing.T) {
 	}
 }
 
-// Each topic is answered once, whoever refuses some of its partitions.
+// Each topic is answered once, whoever refuses some of its partitions; one that nobody refuses as often as it was asked for.
 func TestCommitOffsetsJoinsAnswers(t *testing.T) {
 	f := newFixture(t)
 	f.topic("orders", topicSpec{partitions: 2})
@@ -113,6 +113,21 @@ func TestCommitOffsetsJoinsAnswers(t *testing.T) {
 		}
 		if version >= commitHasIDsFrom && resp.Topics[0].TopicID != topicID("orders") {
 			t.Errorf("version %d: the topic is %v", version, resp.Topics[0].TopicID)
+		}
+	}
+	for _, commit := range []struct {
+		topics []string
+		want   int // topics in the answer
+	}{
+		{[]string{"orders", "orders"}, 2}, // as the coordinator has it, where nothing was refused before
+		{[]string{"nope", "orders", "orders", "nope"}, 2},
+	} {
+		req := committing(9, "g", commit.topics[0], 1)
+		for _, more := range commit.topics[1:] {
+			req.Topics = append(req.Topics, committing(9, "g", more, 1).Topics...)
+		}
+		if resp := request[*kmsg.OffsetCommitResponse](f.connect(), req, 9); len(resp.Topics) != commit.want {
+			t.Errorf("%q: %+v", commit.topics, resp)
 		}
 	}
 	if resp := request[*kmsg.OffsetCommitResponse](f.connect(), kmsg.NewPtrOffsetCommitRequest(), 9); len(resp.Topics) != 0 {

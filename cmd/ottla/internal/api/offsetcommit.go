@@ -66,8 +66,8 @@ func (c *call) checkCommit(image *metadata.Image, topic *kmsg.OffsetCommitReques
 	return protocol.None
 }
 
-// commitAnswer puts the response together: what was refused here first, then what
-// the coordinator says, each topic once.
+// commitAnswer puts the response together: what was refused here first, each topic
+// once, then what the coordinator says.
 type commitAnswer struct {
 	ids    bool // topics have ids, else names
 	places map[commitTopic]int
@@ -113,13 +113,25 @@ func (a *commitAnswer) existing(image *metadata.Image, topic *kmsg.OffsetCommitR
 	return existing
 }
 
+// fail is a merge of what the coordinator would say if it refused everything.
 func (a *commitAnswer) fail(topics []kmsg.OffsetCommitRequestTopic, code protocol.ErrorCode) {
+	refused := make([]kmsg.OffsetCommitResponseTopic, len(topics))
 	for i := range topics {
-		a.refuse(&topics[i], code, topics[i].Partitions...)
+		refused[i].Topic, refused[i].TopicID = topics[i].Topic, topics[i].TopicID
+		for _, p := range topics[i].Partitions {
+			refused[i].Partitions = append(refused[i].Partitions, kmsg.OffsetCommitResponseTopicPartition{Partition: p.Partition, ErrorCode: int16(code)})
+		}
 	}
+	a.merge(refused)
 }
 
+// merge adds what the coordinator says. Where nothing was refused here it is the
+// answer as it is, a topic that was asked for twice twice (OffsetCommitResponse.java).
 func (a *commitAnswer) merge(topics []kmsg.OffsetCommitResponseTopic) {
+	if len(a.resp.Topics) == 0 {
+		a.resp.Topics = topics
+		return
+	}
 	for i := range topics {
 		to := a.topic(topics[i].Topic, topics[i].TopicID)
 		to.Partitions = append(to.Partitions, topics[i].Partitions...)
