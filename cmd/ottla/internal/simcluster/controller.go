@@ -45,10 +45,14 @@ type registered struct {
 }
 
 func newController(s *Simulation) *controller {
-	c := &controller{s: s, heard: map[protocol.NodeID]int64{}, incarnations: map[protocol.NodeID]registered{},
-		leaving: map[protocol.TopicPartition]protocol.NodeID{}}
-	first := &image{version: 0, brokers: map[protocol.NodeID]broker{}, partitions: map[protocol.TopicPartition]partition.State{},
-		eligible: map[protocol.TopicPartition][]protocol.NodeID{}, last: map[protocol.TopicPartition]protocol.NodeID{}}
+	c := &controller{
+		s: s, heard: map[protocol.NodeID]int64{}, incarnations: map[protocol.NodeID]registered{},
+		leaving: map[protocol.TopicPartition]protocol.NodeID{},
+	}
+	first := &image{
+		version: 0, brokers: map[protocol.NodeID]broker{}, partitions: map[protocol.TopicPartition]partition.State{},
+		eligible: map[protocol.TopicPartition][]protocol.NodeID{}, last: map[protocol.TopicPartition]protocol.NodeID{},
+	}
 	all := []protocol.NodeID{1, 2, 3} // a fourth machine gets its replicas later
 	for i, tp := range s.tps {
 		replicas := append(slices.Clone(all[i%3:]), all[:i%3]...)
@@ -65,8 +69,10 @@ func (c *controller) image() *image { return c.images[len(c.images)-1] }
 // change makes the next version.
 func (c *controller) change(decide func(next *image)) {
 	last := c.image()
-	next := &image{version: last.version + 1, brokers: map[protocol.NodeID]broker{}, partitions: map[protocol.TopicPartition]partition.State{},
-		eligible: maps.Clone(last.eligible), last: maps.Clone(last.last)}
+	next := &image{
+		version: last.version + 1, brokers: map[protocol.NodeID]broker{}, partitions: map[protocol.TopicPartition]partition.State{},
+		eligible: maps.Clone(last.eligible), last: maps.Clone(last.last),
+	}
 	for id, b := range last.brokers {
 		next.brokers[id] = b
 	}

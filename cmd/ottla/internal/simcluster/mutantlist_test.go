@@ -43,8 +43,10 @@ var mutants = []mutant{
 	},
 	{ // KAFKA-7897
 		name: "a follower notes no epochs of what it copies", file: "storage/log/append.go",
-		edits: []edit{{"	if err := a.enterEpoch(b); err != nil {\n", "	if err := a.enterEpoch(b); e.Origin != OriginFollower && err != nil || e.Origin == OriginFollower && a.noteNothing() {\n"},
-			{"func (a *appender) checkSize(", "func (a *appender) noteNothing() bool {\n	a.epochs = a.epochs[:min(len(a.epochs), 1)]\n	return false\n}\n\nfunc (a *appender) checkSize("}},
+		edits: []edit{
+			{"	if err := a.enterEpoch(b); err != nil {\n", "	if err := a.enterEpoch(b); e.Origin != OriginFollower && err != nil || e.Origin == OriginFollower && a.noteNothing() {\n"},
+			{"func (a *appender) checkSize(", "func (a *appender) noteNothing() bool {\n	a.epochs = a.epochs[:min(len(a.epochs), 1)]\n	return false\n}\n\nfunc (a *appender) checkSize("},
+		},
 	},
 	{ // KAFKA-14139, KIP-903
 		name: "a wish does not tell which registration fetched", file: "storage/partition/isr.go",
