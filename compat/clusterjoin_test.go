@@ -143,6 +143,7 @@ func TestClusterMixed(t *testing.T) {
 		startMember(t, leaves)
 	}
 	inSync(t, client, "both", 2)
+	transaction(t, c, "ledger")
 	stopMember(t, kafka)
 	w.write(t, 1000)
 	startMember(t, kafka)

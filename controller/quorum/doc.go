@@ -34,10 +34,19 @@
 // log, whoever waited gets NOT_CONTROLLER, and it goes on. Any other failed write,
 // and any failed fsync, ends the quorum at once (OnFatal) and is never retried.
 //
+// On a node that is no controller the quorum observes (Options.Observe): it follows
+// the leader of other nodes into the same log, publishes what the leader says is
+// committed, and decides nothing. What came over the network waits for the next Tick,
+// so whoever does not tick it finds that nothing moves. It publishes no Image before
+// it has had everything that was committed when it first heard of the leader: an older
+// one would make a broker set aside what is its own. What is not valid at the end of
+// its log it fetches again; whoever votes must not.
+//
 // No goroutine, clock or randomness: node calls Tick at NextDeadline. OnImage
 // and the callbacks of Submit run on the caller's goroutine without any lock of
 // this package; they may call Submit.
 //
 // Start reading at quorum.go, then submit.go; replay.go and check.go are the
-// start, snapshot.go the snapshots.
+// start, snapshot.go the snapshots; observe.go, fetch.go and download.go are the
+// observer.
 package quorum

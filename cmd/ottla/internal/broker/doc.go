@@ -4,7 +4,9 @@
 // and unloads of coordinators (Coordinators), reports in which directory a
 // replica lies, and draws producer ids in blocks (ProducerIDs). For transactions
 // it has their markers written (Markers) and asks their coordinators about what
-// producers write to (Additions).
+// producers write to (Additions). Under controllers of other nodes it also has a
+// Channel to the active one, forwards clients' requests in envelopes (Enveloped), and
+// asks for the in-sync replicas that leaders here wish for (ISRChanges).
 //
 // It is not the controller and takes no request of a client. It reaches the
 // controller and other brokers only by the functions Send and SendTo that node

@@ -7,11 +7,16 @@
 // goroutines, sockets and the time: it pumps the parts, binds the listeners and
 // ends in order.
 //
+// A node that is a broker and no controller starts in two steps: Begin follows the
+// metadata of other nodes' quorum, which alone is ticked until the node is CaughtUp,
+// and Open does the rest. Until then the log directories stay as they were.
+//
 // The order of a start: check (nothing changes) → metadata log → begin (markers
 // are taken away) → election and replay → logs → roles → registration →
 // listeners. The order of a stop: leave the cluster → listeners → coordinators →
 // replicas → metadata log → logs, checkpoints and, last, the clean-shutdown
 // markers.
 //
-// Nobody but cmd/ottla and sim imports it. Start reading at node.go.
+// Nobody but cmd/ottla and sim imports it. Start reading at node.go; observer.go and
+// catchup.go are what is particular to a broker under other controllers.
 package node
