@@ -123,7 +123,7 @@ func (c *Call) Abandoned() {
 }
 
 // mostOwned is how much memory a call keeps for the next one, in bytes.
-const mostOwned = 64 << 10
+const mostOwned = 512 << 10
 
 // memory gives a call's own.
 func (c *Call) memory(size int) []byte {

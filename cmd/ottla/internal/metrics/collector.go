@@ -41,6 +41,8 @@ type Source struct {
 
 	// Space gives what is left in a log directory; nil: nobody looks.
 	Space func(dir string) *space.Directory
+	// Waited tells how long the oldest operation on a log directory has been under way; nil: nobody knows.
+	Waited func(dir string) (time.Duration, bool)
 
 	// Cleaner tells what compaction does; nil: there is none.
 	Cleaner func(now time.Time) clean.Stats

@@ -75,8 +75,10 @@ func (h *hanging) thaw() {
 func kindOfName(name string) string {
 	base := path.Base(name)
 	switch ext := path.Ext(base); {
+	case strings.HasSuffix(base, vfs.TempSuffix):
+		return "*" + vfs.TempSuffix
 	case strings.HasPrefix(base, "0000"):
-		return "*" + base[20:]
+		return "*" + strings.NewReplacer("timeindex", "index", "txnindex", "index").Replace(base[20:])
 	case strings.HasSuffix(base, "-future") || strings.HasSuffix(base, "-delete"):
 		return "*" + base[len(base)-7:]
 	case ext != "" || strings.Contains(base, "checkpoint"):

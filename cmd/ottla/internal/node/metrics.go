@@ -21,7 +21,7 @@ func (n *Node) Metrics(servers func() []*server.Server, clock func() time.Time) 
 	return metrics.NewCollector(metrics.Source{
 		NodeID: n.config.NodeID, Config: n.config, Replicas: n.replicas, Store: n.store, Groups: n.groups, Pool: n.pool,
 		Image: n.quorum.Image, Quorum: n.quorum.Status, State: n.lifecycle.State, Servers: servers,
-		PartitionsMax: int(n.config.Int("ottla.metrics.partitions.max")), Patience: surveyPatience, Now: clock, Space: n.Space,
+		PartitionsMax: int(n.config.Int("ottla.metrics.partitions.max")), Patience: surveyPatience, Now: clock, Space: n.Space, Waited: n.waited,
 		Cleaner: n.cleaner.Stats, Transactions: n.transactions.shards, Markers: n.transactions.markers, Additions: n.transactions.additions,
 	})
 }

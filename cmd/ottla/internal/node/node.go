@@ -81,7 +81,8 @@ type Node struct {
 	prepared *store.Prepared
 	wakes    wakes
 	spaces   *spaces
-	guarded  *guard.FS // nil without Options.Runner
+	guarded  *guard.FS               // nil without Options.Runner
+	runners  map[string]guard.Runner // by directory
 
 	machine  *cluster.Controller
 	quorum   *quorum.Quorum

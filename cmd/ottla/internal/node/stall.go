@@ -270,10 +270,8 @@ func (w *watch) giveUp(s *vfs.Stalled) {
 	}
 }
 
-// waitedMs is how long the oldest operation has been under way, in milliseconds, as of the last look.
-func (w *watch) waitedMs() int64 {
-	return int64(w.oldest.Load()) * w.every.Milliseconds()
-}
+// waited is how long the oldest operation has been under way, as of the last look.
+func (w *watch) waited() time.Duration { return time.Duration(w.oldest.Load()) * w.every }
 
 // watches are those of all directories, and the watchdog.
 type watches struct {
@@ -334,8 +332,18 @@ func (n *Node) guard() {
 			runners[dir] = n.options.Runner(dir, len(n.config.LogDirs) < 2)
 		}
 	}
+	n.runners = runners
 	n.guarded = guard.New(n.options.FS, runners)
 	n.options.FS = n.guarded
+}
+
+// waited tells how long the oldest operation on a directory has been under way, where that is watched.
+func (n *Node) waited(dir string) (time.Duration, bool) {
+	w, ok := n.runners[path.Clean(dir)].(*watch)
+	if !ok {
+		return 0, false
+	}
+	return w.waited(), true
 }
 
 // DirectoryStalled is told by a Runner that it has given a directory up, on any goroutine that may wait. Whoever met the

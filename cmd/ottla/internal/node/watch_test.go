@@ -111,8 +111,8 @@ func TestWatchGivesUp(t *testing.T) {
 	if len(errs) > 0 || len(*hung) > 0 {
 		t.Fatalf("given up before the limit: %v", *hung)
 	}
-	if w.waitedMs() != 30_000 || !strings.Contains(log.String(), "has not come back yet") || !strings.Contains(log.String(), "file=/a/file") {
-		t.Errorf("%d ms; nobody is warned: %s", w.waitedMs(), log)
+	if w.waited() != 30*time.Second || !strings.Contains(log.String(), "has not come back yet") || !strings.Contains(log.String(), "file=/a/file") {
+		t.Errorf("%v; nobody is warned: %s", w.waited(), log)
 	}
 	w.look()
 	for range callers {
