@@ -5,7 +5,7 @@
 // a deadline (Parts). It starts no goroutine and reads no clock, so that package
 // sim can run a whole node under its own scheduler. Only run.go knows
 // goroutines, sockets and the time: it pumps the parts, binds the listeners and
-// ends in order.
+// ends in order; and stall.go, where operations on disks that may hang run.
 //
 // A node that is a broker and no controller starts in two steps: Begin follows the
 // metadata of other nodes' quorum, which alone is ticked until the node is CaughtUp,
