@@ -130,7 +130,7 @@ case "${1:-}" in
     ;;
   cluster)
     "$here/install.sh"
-    run_tests 'TestCluster(Broker|Refused|Static|Snapshot|Mixed)' 15m
+    run_tests 'TestCluster(Broker|Refused|Static|Snapshot|Mixed|Failover)' 15m
     ;;
   crash)
     "$here/install.sh"

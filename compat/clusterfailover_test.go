@@ -1,0 +1,128 @@
+//go:build compat
+
+package compat
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"sync/atomic"
+	"testing"
+
+	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"ottla/compat/harness"
+)
+
+// TestClusterFailover: three brokers of Ottla under a controller of Apache Kafka. The leader of a partition is killed under
+// load, three times, and comes back: nothing that was acknowledged is lost or there twice, and the replicas are equal.
+func TestClusterFailover(t *testing.T) {
+	const rounds, perRound = 3, 4000
+	c := startCluster(t, harness.ClusterOptions{Controllers: 1, Features: harness.LetIn, Properties: map[string]string{
+		"min.insync.replicas": "2", "broker.session.timeout.ms": "3000", "broker.heartbeat.interval.ms": "500",
+	}})
+	var members []*harness.Member
+	for range 3 {
+		members = append(members, addBroker(t, c, harness.Ottla, nil))
+	}
+	client := clusterClient(t, c.Bootstrap(), kgo.RequiredAcks(kgo.AllISRAcks()))
+	createTopic(t, client, "failover", 3, 3)
+	var acknowledged atomic.Int64
+	for round := range rounds {
+		inSync(t, client, "failover", 3)
+		before := acknowledged.Load()
+		failed := make(chan error, perRound)
+		for n := range perRound {
+			value := fmt.Appendf(nil, "%d", round*perRound+n)
+			client.Produce(context.Background(), &kgo.Record{Topic: "failover", Key: value, Value: value}, func(_ *kgo.Record, err error) {
+				if err != nil {
+					failed <- err
+					return
+				}
+				acknowledged.Add(1)
+			})
+		}
+		eventually(t, "the first acknowledgements", func(context.Context) error {
+			if acknowledged.Load() == before {
+				return errors.New("none has come")
+			}
+			return nil
+		})
+		killed := leaderOf(t, client, "failover", int32(round), members)
+		killMember(t, killed)
+		if err := client.Flush(limited(t, clusterLimit)); err != nil {
+			t.Fatalf("after %s was killed %d of %d records were acknowledged: %v", killed.Name(), acknowledged.Load()-before, perRound, err)
+		}
+		select {
+		case err := <-failed:
+			t.Fatal(err)
+		default:
+		}
+		startMember(t, killed)
+	}
+	inSync(t, client, "failover", 3)
+	readOnce(t, c, "failover", rounds*perRound)
+	for n := range 3 {
+		for _, other := range members[1:] {
+			eventually(t, fmt.Sprintf("equal replicas of partition %d", n), func(context.Context) error {
+				first, err := batchesOf(filepath.Join(members[0].DataDir(), fmt.Sprintf("failover-%d", n)))
+				if err != nil {
+					return err
+				}
+				second, err := batchesOf(filepath.Join(other.DataDir(), fmt.Sprintf("failover-%d", n)))
+				if err != nil {
+					return err
+				}
+				return compareBatches(first, second)
+			})
+		}
+	}
+}
+
+// leaderOf finds the member that leads a partition.
+func leaderOf(t *testing.T, client *kgo.Client, topic string, partition int32, members []*harness.Member) (leader *harness.Member) {
+	t.Helper()
+	eventually(t, fmt.Sprintf("the leader of %s-%d", topic, partition), func(ctx context.Context) error {
+		req := kmsg.NewPtrMetadataRequest()
+		asked := kmsg.NewMetadataRequestTopic()
+		asked.Topic = &topic
+		req.Topics = append(req.Topics, asked)
+		resp, err := req.RequestWith(ctx, client)
+		if err != nil {
+			return err
+		}
+		for _, found := range resp.Topics {
+			for _, p := range found.Partitions {
+				for _, m := range members {
+					if p.Partition == partition && p.Leader == int32(m.ID) {
+						leader = m
+						return nil
+					}
+				}
+			}
+		}
+		return errors.New("it has none")
+	})
+	return leader
+}
+
+// readOnce reads a topic to its end and finds the values 0 to count-1, each once.
+func readOnce(t *testing.T, c *harness.Cluster, topic string, count int) {
+	t.Helper()
+	reader := clusterClient(t, c.Bootstrap(), kgo.ConsumeTopics(topic), kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()))
+	ctx, found := limited(t, clusterLimit), map[string]int{}
+	for len(found) < count {
+		fetches := reader.PollFetches(ctx)
+		if ctx.Err() != nil {
+			t.Fatalf("%d of %d values of %s were found", len(found), count, topic)
+		}
+		fetches.EachRecord(func(r *kgo.Record) { found[string(r.Value)]++ })
+	}
+	for n := range count {
+		if times := found[fmt.Sprint(n)]; times != 1 {
+			t.Errorf("the value %d is there %d times", n, times)
+		}
+	}
+}
