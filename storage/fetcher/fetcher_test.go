@@ -234,6 +234,20 @@ func TestSession(t *testing.T) {
 	f.quiet(-1)
 }
 
+// TestUnregistered: nothing is fetched before the leader can be told which process asks.
+func TestUnregistered(t *testing.T) {
+	epoch := protocol.BrokerEpoch(-1)
+	f := newFixture(t, func(o *Options) { o.BrokerEpoch = func() protocol.BrokerEpoch { return epoch } })
+	f.follow(0, 1)
+	f.tick(0)
+	f.quiet(unregisteredPause)
+	epoch = 5
+	f.tick(unregisteredPause)
+	if got := f.asks("session 0.0 wait 500; 0 from 0 after epoch -1 in 1").req.(*kmsg.FetchRequest).ReplicaState.Epoch; got != 5 {
+		t.Errorf("it tells epoch %d", got)
+	}
+}
+
 // TestErrors: one partition pauses and leaves the session, a leader that does not answer is left alone for a while, and a session
 // that is lost is made anew at once.
 func TestErrors(t *testing.T) {

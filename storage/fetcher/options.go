@@ -15,7 +15,8 @@ import (
 // Options are what Fetchers need. Zero values take the defaults named, which are Apache Kafka's.
 type Options struct {
 	NodeID protocol.NodeID
-	// BrokerEpoch gives the epoch of this node's registration of the moment (KIP-903); nil: -1, which no leader checks.
+	// BrokerEpoch gives the epoch of this node's registration of the moment, -1 before it: nothing is fetched then, since
+	// a leader could not tell this process from the one before (KIP-903). nil: there are no registrations.
 	BrokerEpoch func() protocol.BrokerEpoch
 	Replicas    *replica.Manager
 
@@ -44,6 +45,15 @@ type Options struct {
 // Done takes the answer to a request: resp and perhaps a frame, or an error.
 type Done func(now time.Time, resp kmsg.Response, frame *wire.Frame, err error)
 
+// brokerEpoch tells whether this node may fetch, and what it then tells.
+func (o *Options) brokerEpoch() (epoch protocol.BrokerEpoch, registered bool) {
+	if o.BrokerEpoch == nil {
+		return -1, true
+	}
+	epoch = o.BrokerEpoch()
+	return epoch, epoch >= 0
+}
+
 func (o *Options) setDefaults() {
 	o.Count = max(o.Count, 1)
 	o.MaxBytes = cmp.Or(o.MaxBytes, 1<<20)
@@ -51,9 +61,6 @@ func (o *Options) setDefaults() {
 	o.MaxWait = cmp.Or(o.MaxWait, 500*time.Millisecond)
 	o.ResponseMaxBytes = cmp.Or(o.ResponseMaxBytes, 10<<20)
 	o.Backoff = cmp.Or(o.Backoff, time.Second)
-	if o.BrokerEpoch == nil {
-		o.BrokerEpoch = func() protocol.BrokerEpoch { return -1 }
-	}
 	if o.Workers == nil {
 		o.Workers = func(task func()) { task() }
 	}

@@ -46,12 +46,12 @@ func (s *session) answered(id int32) {
 }
 
 // build makes the next Fetch of what may be fetched now; nil: there is nothing to ask. mu is held.
-func (one *fetcher) build(now time.Time) *kmsg.FetchRequest {
+func (one *fetcher) build(now time.Time, epoch protocol.BrokerEpoch) *kmsg.FetchRequest {
 	o := &one.of.options
 	req := kmsg.NewPtrFetchRequest()
 	req.ReplicaID = int32(o.NodeID)
 	req.ReplicaState = kmsg.NewFetchRequestReplicaState()
-	req.ReplicaState.ID, req.ReplicaState.Epoch = int32(o.NodeID), int64(o.BrokerEpoch())
+	req.ReplicaState.ID, req.ReplicaState.Epoch = int32(o.NodeID), int64(epoch)
 	req.MaxWaitMillis, req.MinBytes, req.MaxBytes = int32(o.MaxWait.Milliseconds()), int32(o.MinBytes), int32(o.ResponseMaxBytes)
 	req.SessionID, req.SessionEpoch = one.session.id, one.session.epoch
 	b := builder{req: req, fetches: map[protocol.TopicID]int{}, forgets: map[protocol.TopicID]int{}}

@@ -15,6 +15,9 @@ const (
 	earliest int64 = -2
 )
 
+// unregisteredPause is how often is looked whether the node has registered.
+const unregisteredPause = 20 * time.Millisecond
+
 // step begins what is new, and sends the next request, if there is something to ask. busy is set, and stays so until the
 // answer is handled.
 func (one *fetcher) step(now time.Time) {
@@ -65,11 +68,15 @@ func (one *fetcher) toBegin(now time.Time) (begin []*part) {
 func (one *fetcher) next(now time.Time) kmsg.Request {
 	one.of.mu.Lock()
 	defer one.of.mu.Unlock()
+	epoch, registered := one.of.options.brokerEpoch()
+	if !registered {
+		one.notBefore = now.Add(unregisteredPause)
+	}
 	if !one.of.closed && !now.Before(one.notBefore) {
 		if req := one.locate(now); req != nil {
 			return req
 		}
-		if req := one.build(now); req != nil {
+		if req := one.build(now, epoch); req != nil {
 			return req
 		}
 	}
