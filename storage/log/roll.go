@@ -84,6 +84,9 @@ func (l *Log) takeSnapshot(offset protocol.Offset, sync bool) error {
 func (l *Log) writeSnapshot(at protocol.Offset, data []byte, sync bool) error {
 	l.dirStale.Store(true)
 	if err := vfs.WriteFile(l.env.FS, l.snapshotName(at), data, sync); err != nil {
+		if noSpace(err) { // the next one may have another name; of half of this one a start would only say that it is damaged
+			_ = l.env.FS.Remove(l.snapshotName(at))
+		}
 		return fmt.Errorf("cannot write a producer snapshot of %s: %w", l.tp, err)
 	}
 	return nil
