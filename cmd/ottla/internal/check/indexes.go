@@ -28,10 +28,11 @@ type indexCheck struct {
 
 // entries are what is left of an index file.
 type entries struct {
-	file string
-	data []byte
-	at   int64 // position of data in the file
-	size int   // of an entry
+	file   string
+	data   []byte
+	at     int64 // position of data in the file
+	size   int   // of an entry
+	padded bool  // there are zeros at its end, which may be an entry: that of time 0 at the first offset
 }
 
 func (e *entries) head() []byte {
@@ -82,6 +83,7 @@ func (x *indexCheck) load(name Fault, suffix string, size int64, entryBytes int)
 	}
 	used = (used + entryBytes - 1) / entryBytes * entryBytes
 	if used < len(data) {
+		e.padded = true
 		x.s.note(IndexPadded, e.file, int64(used), x.s.name, "%d zero bytes, as in the index of an active segment", len(data)-used)
 	}
 	e.data = data[:used]
@@ -120,7 +122,7 @@ func (x *indexCheck) close(whole bool) {
 	switch {
 	case x.times.head() != nil:
 		x.tell(TimeIndex, &x.times.entries, "the entry (%d, %d) lies behind the end of the log", x.times.time, x.times.offset)
-	case x.s.timeIndex >= 0 && x.sealed && !x.times.doubted && x.largest >= 0 && x.times.lastTime != x.largest:
+	case x.s.timeIndex >= 0 && x.sealed && !x.times.doubted && x.largest >= 0 && x.times.lastTime != x.largest && (x.largest > 0 || !x.times.padded):
 		// Retention deletes by the last entry (KAFKA-10207).
 		x.tell(TimeIndex, &x.times.entries, "the last entry has the timestamp %d, and the largest one of the segment is %d", x.times.lastTime, x.largest)
 	}

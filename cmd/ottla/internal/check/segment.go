@@ -34,7 +34,9 @@ func (l *logCheck) checkSegment(i int) {
 	s.file = l.segmentFile(s.base, segment.LogSuffix)
 	l.report.Checked.Files++
 	last := i == len(l.segments)-1
-	settled := l.d.clean || !last && l.sure(l.segments[i+1].base-1)
+	// A recovery point exactly at a segment's end may be from when it was active: its indexes were completed later, and are durable
+	// only once the recovery point is beyond.
+	settled := l.d.clean || !last && l.sure(l.segments[i+1].base)
 	s.indexes.open(s, last, settled)
 	reader, err := batches.Open(l.fsys, s.file)
 	if err != nil {
