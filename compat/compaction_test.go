@@ -61,6 +61,7 @@ func TestCompaction(t *testing.T) {
 		runCompactionTester(t, node, 100_000)
 	})
 	t.Run("offsets", committedOffsetsStay)
+	t.Run("side by side", sideBySide)
 }
 
 // compaction is the two servers.

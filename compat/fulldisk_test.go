@@ -64,7 +64,11 @@ func TestFullDisk(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = java.Close() })
-	results := suite.NewResults("fulldisk", serverName(target(t)), "compat/run.sh fulldisk")
+	command := "compat/run.sh fulldisk"
+	if target(t) == harness.Kafka {
+		command = "compat/run.sh control-fulldisk"
+	}
+	results := suite.NewResults("fulldisk", serverName(target(t)), command)
 	for _, disk := range []struct {
 		name, kind string
 		megabytes  int64

@@ -3,6 +3,7 @@ package clean
 import (
 	"fmt"
 
+	"ottla/protocol"
 	"ottla/protocol/record"
 	"ottla/storage/segment"
 )
@@ -12,9 +13,14 @@ type reader struct {
 	buffer   []byte
 	source   *segment.Segment
 	position int64
+	next     protocol.Offset // the next batch begins there or later
+	end      protocol.Offset // of the segment
 }
 
-func (r *reader) start(s *segment.Segment, position int64) { r.source, r.position = s, position }
+// start turns to a segment, which ends at an offset.
+func (r *reader) start(s *segment.Segment, position int64, end protocol.Offset) {
+	r.source, r.position, r.next, r.end = s, position, s.Base(), end
+}
 
 // left is how many bytes were not read yet.
 func (r *reader) left() int64 { return r.source.Size() - r.position }
@@ -55,8 +61,9 @@ func (r *reader) damage(format string, args ...any) error {
 	return fmt.Errorf("%s is damaged: %s", r.source.LogName(), fmt.Sprintf(format, args...))
 }
 
-// next takes the first batch off a chunk, after a look at its checksum.
-func (r *reader) next(chunk []byte) (record.Batch, []byte, error) {
+// take takes the first batch off a chunk, after a look at its checksum, and at its offset, of which the checksum knows nothing: a wrong
+// one would have every older record of its keys removed.
+func (r *reader) take(chunk []byte) (record.Batch, []byte, error) {
 	b, rest, err := record.Next(chunk)
 	if err == nil {
 		err = b.CheckCRC()
@@ -64,5 +71,9 @@ func (r *reader) next(chunk []byte) (record.Batch, []byte, error) {
 	if err != nil {
 		return nil, nil, fmt.Errorf("%s is damaged: %w", r.source.LogName(), err)
 	}
+	if b.BaseOffset() < r.next || b.NextOffset() > r.end {
+		return nil, nil, r.damage("a batch has the offsets %d to %d, where they are between %d and %d", b.BaseOffset(), b.LastOffset(), r.next, r.end-1)
+	}
+	r.next = b.NextOffset()
 	return b, rest, nil
 }

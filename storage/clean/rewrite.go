@@ -45,7 +45,7 @@ func (r *round) beginSegment() error {
 		return err
 	}
 	r.filter.highWatermark = now.HighWatermark
-	r.reader.start(s, 0)
+	r.reader.start(s, 0, r.after(s))
 	return r.filter.transactions.expect(r.view.Segments, s.Base(), r.after(s))
 }
 
@@ -71,7 +71,7 @@ func (r *round) rewriteChunk() (moved int64, err error) {
 	var written int64
 	for len(chunk) > 0 {
 		var b record.Batch
-		if b, chunk, err = r.reader.next(chunk); err != nil {
+		if b, chunk, err = r.reader.take(chunk); err != nil {
 			return read, err
 		}
 		r.stats.BatchesRead++

@@ -129,7 +129,7 @@ func (r *round) mapChunk() (int64, error) {
 		if err != nil {
 			return 0, err
 		}
-		r.reader.start(s, position)
+		r.reader.start(s, position, r.after(s))
 	}
 	if r.reader.left() == 0 {
 		r.segmentMapped()
@@ -143,7 +143,7 @@ func (r *round) mapChunk() (int64, error) {
 	r.stats.BytesMapped += size
 	for len(chunk) > 0 && !r.full {
 		var b record.Batch
-		if b, chunk, err = r.reader.next(chunk); err != nil {
+		if b, chunk, err = r.reader.take(chunk); err != nil {
 			return size, err
 		}
 		if err := r.mapBatch(b); err != nil {

@@ -80,6 +80,9 @@ func (l *Log) finishSwap() error {
 	return l.poison(fmt.Errorf("cannot put a compacted segment of %s in place: %w", l.tp, err))
 }
 
+// SwapWaits tells that a compacted segment counts and waits for room for its final name: Maintain is to be called.
+func (l *Log) SwapWaits() bool { return l.swapWaits.Load() }
+
 // settleSwap finishes a swap before the log is cut. That its files have not their final names yet is no error then: only that what
 // it replaces still has.
 func (l *Log) settleSwap() error {

@@ -28,7 +28,7 @@ func (l *Log) TruncateTo(offset protocol.Offset) error {
 	}
 	l.touched.Store(true)
 	target := holding(l.segments, offset)
-	end, position, err := l.endBelow(target, offset)
+	end, position, err := l.segments[target].EndBelow(offset)
 	if err != nil {
 		return err
 	}
@@ -44,34 +44,6 @@ func (l *Log) TruncateTo(offset protocol.Offset) error {
 		return err
 	}
 	return l.reloadProducers(end)
-}
-
-// endBelow finds the batch of a segment that holds offset: where the log can be cut; end is that of the batch before it.
-// Where compaction has left a gap it is below offset, since a start would find no other end.
-func (l *Log) endBelow(i int, offset protocol.Offset) (end protocol.Offset, position int64, err error) {
-	s := l.segments[i]
-	at := offset
-	position = s.Size()
-	err = s.Batches(offset, position, func(b segment.Batch) error {
-		at, position = min(at, b.Header.BaseOffset()), b.Position
-		return segment.ErrStop
-	})
-	if err != nil || position == 0 {
-		return s.Base(), position, err
-	}
-	err = s.Batches(at-1, position, func(b segment.Batch) error {
-		end = b.Header.NextOffset()
-		return segment.ErrStop
-	})
-	if err != nil || end == at {
-		return end, position, err
-	}
-	end = s.Base()
-	err = s.Batches(end, position, func(b segment.Batch) error {
-		end = b.Header.NextOffset()
-		return nil
-	})
-	return end, position, err
 }
 
 // lowerRecoveryPoint has the node's checkpoint lowered before durable bytes are cut off.

@@ -22,12 +22,9 @@ func (s *Store) Exclusively(l *log.Log, task func()) (ran bool) {
 		ran = true
 		task()
 	})
-	s.mu.Lock()
-	if s.holds(e) {
-		s.schedule.touch(e) // the delay of what was put aside begins, and a swap that found no room goes on
+	if l.SwapWaits() { // maintenance says when it goes on
+		s.Touch(e.tp)
 	}
-	s.mu.Unlock()
-	s.wake()
 	return ran
 }
 

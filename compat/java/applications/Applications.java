@@ -9,6 +9,7 @@ public final class Applications {
             "streams_start", StreamsOps::start,
             "streams_state", StreamsOps::state,
             "streams_stop", StreamsOps::stop,
+            "streams_store", StreamsOps::store,
             "spring", SpringOps::spring,
             "spring_transactions", SpringOps::transactions));
     }

@@ -14,10 +14,12 @@ import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.serialization.Serdes;
 import org.apache.kafka.streams.CloseOptions;
 import org.apache.kafka.streams.KafkaStreams;
+import org.apache.kafka.streams.StoreQueryParameters;
 import org.apache.kafka.streams.TaskMetadata;
 import org.apache.kafka.streams.ThreadMetadata;
 import org.apache.kafka.streams.errors.StreamsUncaughtExceptionHandler.StreamThreadExceptionResponse;
 import org.apache.kafka.streams.processor.StateRestoreListener;
+import org.apache.kafka.streams.state.QueryableStoreTypes;
 
 /** Instances of Kafka Streams applications, by names. Several may live in one JVM, each with a state directory of its own. */
 final class StreamsOps {
@@ -79,6 +81,7 @@ final class StreamsOps {
         p.put("enable.metrics.push", false);
         p.put("default.key.serde", Serdes.StringSerde.class);
         p.put("default.value.serde", Serdes.StringSerde.class);
+        call.args().path("topic").properties().forEach(e -> p.put("topic." + e.getKey(), e.getValue().asText()));
         if (!call.text("protocol").equals("streams")) {
             p.put("main.consumer.session.timeout.ms", 2000);
             p.put("main.consumer.heartbeat.interval.ms", 200);
@@ -135,6 +138,17 @@ final class StreamsOps {
             text.append(text.isEmpty() ? "" : " <- ").append(at.getClass().getSimpleName()).append(": ").append(at.getMessage());
         }
         return text.toString();
+    }
+
+    /** What a store of the instance holds, all keys with their values. */
+    static JsonNode store(Driver.Call call) {
+        ObjectNode answer = Driver.JSON.createObjectNode();
+        KafkaStreams streams = INSTANCES.get(call.text("name")).streams;
+        var store = streams.store(StoreQueryParameters.fromNameAndType(call.text("store"), QueryableStoreTypes.<String, Object>keyValueStore()));
+        try (var all = store.all()) {
+            all.forEachRemaining(entry -> answer.put(entry.key, entry.value.toString()));
+        }
+        return answer;
     }
 
     static JsonNode stop(Driver.Call call) {

@@ -15,6 +15,7 @@ import org.apache.kafka.streams.kstream.GlobalKTable;
 import org.apache.kafka.streams.kstream.Grouped;
 import org.apache.kafka.streams.kstream.KGroupedStream;
 import org.apache.kafka.streams.kstream.KStream;
+import org.apache.kafka.streams.kstream.KTable;
 import org.apache.kafka.streams.kstream.Materialized;
 import org.apache.kafka.streams.kstream.Named;
 import org.apache.kafka.streams.kstream.Produced;
@@ -34,6 +35,7 @@ final class Topologies {
         switch (call.text("topology")) {
             case "stateless" -> stateless(builder, call);
             case "words" -> words(builder, call);
+            case "latest" -> latest(builder, call);
             default -> throw new IllegalArgumentException("no topology " + call.text("topology"));
         }
         return builder.build();
@@ -102,6 +104,15 @@ final class Topologies {
                 .map((word, n) -> KeyValue.pair(word.key() + "@" + word.window().start(), n.toString()))
                 .to(call.text("output") + "-hours", Produced.with(Serdes.String(), Serdes.String()));
         }
+    }
+
+    /** Keeps the latest value of each key, deletions too, and counts the keys by the first letter of their values. */
+    private static void latest(StreamsBuilder builder, Driver.Call call) {
+        KTable<String, String> table = builder.table(call.text("input"), Consumed.with(Serdes.String(), Serdes.String()),
+            Materialized.<String, String>as(Stores.persistentTimestampedKeyValueStore("latest")).withKeySerde(Serdes.String()).withValueSerde(Serdes.String()));
+        table.groupBy((key, value) -> KeyValue.pair(value.substring(0, 1), key), Grouped.with("by-letter", Serdes.String(), Serdes.String()))
+            .count(Materialized.as("letters"))
+            .toStream().mapValues(n -> n.toString()).to(call.text("output"), Produced.with(Serdes.String(), Serdes.String()));
     }
 
     private static String add(String sum, String id) {
