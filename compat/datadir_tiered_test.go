@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/twmb/franz-go/pkg/kgo"
 
@@ -46,17 +47,25 @@ func handOverTiered(t *testing.T) {
 	h := &handedOver{T: t, base: base, data: base.DataDir(), dirs: []string{base.DataDir()}, log: log, jvm: startJVM(t, harness.KafkaVersion, log)}
 	all := func(when string) {
 		t.Helper()
-		if first := h.do("earliest", base.Addr(), topic); first != "0" {
-			t.Errorf("%s the topic begins at offset %s", when, first)
-		}
 		client, err := kgo.NewClient(kgo.SeedBrokers(base.Addr()))
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer client.Close()
-		read, err := datadir.Read(cellContext(t), client, topic, 0, 0, records, kgo.ReadUncommitted())
-		if err != nil || len(read) != records {
-			t.Errorf("%s %d of %d records can be read: %v", when, len(read), records, err)
+		for ctx := limited(t, 2*time.Minute); ; {
+			// After its start Apache Kafka first has to learn what lies in remote storage, and says UNKNOWN_SERVER_ERROR meanwhile.
+			read, err := datadir.Read(ctx, client, topic, 0, 0, records, kgo.ReadUncommitted())
+			if err == nil && len(read) == records {
+				break
+			}
+			select {
+			case <-ctx.Done():
+				t.Fatalf("%s %d of %d records can be read: %v", when, len(read), records, err)
+			case <-time.After(200 * time.Millisecond):
+			}
+		}
+		if first := h.do("earliest", base.Addr(), topic); first != "0" {
+			t.Errorf("%s the topic begins at offset %s", when, first)
 		}
 	}
 	h.do("format", file, "-t", "Yh4XFBD2Rb-8s4xkUUkKcw", "--standalone")
