@@ -53,8 +53,8 @@ func (l *Log) sync(p *published) error {
 		if err == nil && i < len(p.segments)-1 {
 			err = s.SyncIndexes()
 		}
-		if err == nil {
-			err = l.syncSnapshot(s.Base())
+		if err == nil && s.FirstSync() {
+			err = l.syncSnapshot(s.Base()) // written before the segment began; it does not change
 		}
 		if err != nil && !l.removed(s, err) {
 			return err

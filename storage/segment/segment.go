@@ -61,6 +61,7 @@ type Segment struct {
 	damaged  atomic.Bool               // an index was found wrong; see Damaged
 	txnCount atomic.Int64              // entries of the .txnindex
 	txnStale atomic.Bool               // the .txnindex was changed since it was synced
+	synced   atomic.Bool               // see FirstSync
 
 	// The writer's.
 	lastEntry  OffsetEntry // last of the offset index
@@ -210,6 +211,10 @@ func (s *Segment) cutTimes(below protocol.Offset) error {
 
 // SyncLog makes the .log durable.
 func (s *Segment) SyncLog() error { return s.log.with(false, vfs.File.SyncData) }
+
+// FirstSync tells the first who asks. He syncs besides what was written beside the segment when it began, and the others need
+// not: where each append is synced that would be a second wait for the disk.
+func (s *Segment) FirstSync() bool { return !s.synced.Swap(true) }
 
 // SyncIndexes makes the index files durable.
 func (s *Segment) SyncIndexes() error {
