@@ -7,7 +7,7 @@ GO        ?= go
 VERSION   ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
 LDFLAGS   := -s -w -X main.version=$(VERSION)
 SIM_SEEDS ?= 1000
-SIM_CLUSTER_SEEDS ?= 400
+SIM_CLUSTER_SEEDS ?= 800
 SOAK_SIM_LAST ?= 21000
 FUZZ_TIME ?= 3s
 SOAK_FUZZ_TIME ?= 10m
