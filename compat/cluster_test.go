@@ -91,7 +91,7 @@ func killMember(t *testing.T, m *harness.Member) {
 
 func clusterClient(t *testing.T, servers []string, more ...kgo.Opt) *kgo.Client {
 	t.Helper()
-	client, err := kgo.NewClient(append([]kgo.Opt{kgo.SeedBrokers(servers...), kgo.MetadataMinAge(100 * time.Millisecond)}, more...)...)
+	client, err := kgo.NewClient(append([]kgo.Opt{kgo.SeedBrokers(servers...), kgo.MetadataMinAge(100 * time.Millisecond), kgo.UnknownTopicRetries(-1)}, more...)...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -203,6 +203,16 @@ func TestClusterBroker(t *testing.T) {
 	}
 	startMember(t, leader)
 	createTopic(t, client, "third", 2, 1)
+
+	hung := activeController(t, c, client)
+	if err := hung.Pause(); err != nil {
+		t.Fatal(err)
+	}
+	createTopic(t, client, "meanwhile", 2, 1)
+	w.write(t, 500)
+	if err := hung.Resume(); err != nil {
+		t.Fatal(err)
+	}
 	w.expect(t, c.Bootstrap())
 
 	stopMember(t, broker)

@@ -287,16 +287,29 @@ func (m *Member) end(signal syscall.Signal) (int, error) {
 	if err := m.process.Signal(signal); err != nil {
 		return 0, fmt.Errorf("%s to %s: %w\n%s", signal, m.Name(), err, m.LogTail(20))
 	}
+	select {
+	case <-m.process.Done():
+	case <-time.After(startLimit):
+		_ = m.process.Signal(syscall.SIGKILL)
+		return m.process.Wait(), fmt.Errorf("%s did not end by %s within %s\n%s", m.Name(), signal, startLimit, m.LogTail(20))
+	}
 	code := m.process.Wait()
 	Progress("%s (pid %d) ended by %s, exit %d", m.Name(), m.process.Pid(), signal, code)
 	return code, nil
 }
+
+// Pause suspends it, as a machine that hangs; Resume lets it go on.
+func (m *Member) Pause() error { return m.process.Signal(syscall.SIGSTOP) }
+
+// Resume ends a Pause.
+func (m *Member) Resume() error { return m.process.Signal(syscall.SIGCONT) }
 
 // Close ends it if it still runs: SIGTERM, and SIGKILL if it does not go.
 func (m *Member) Close() {
 	if m.process == nil {
 		return
 	}
+	_ = m.process.Signal(syscall.SIGCONT)
 	_ = m.process.Signal(syscall.SIGTERM)
 	select {
 	case <-m.process.Done():

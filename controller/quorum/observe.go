@@ -34,7 +34,7 @@ type observed struct {
 	kraft     []kraftAt
 	part      *part
 	downloads int
-	trouble   string // the last one that was logged: each is said once
+	troubles  map[string]bool // that were logged since the leader last answered: each is said once
 }
 
 // kraftAt is a kraft.version and the offset of the record that brought it.
@@ -145,8 +145,11 @@ func (q *Quorum) arrived(now time.Time, a arrival) error {
 // complain says what goes wrong when it begins or changes, not at each try.
 func (q *Quorum) complain(what string, to raft.Address, err error) {
 	text := what + to.String()
-	if q.observed.trouble != text {
-		q.observed.trouble = text
+	if !q.observed.troubles[text] {
+		if q.observed.troubles == nil {
+			q.observed.troubles = map[string]bool{}
+		}
+		q.observed.troubles[text] = true
 		q.options.Logger.Warn(what, "node", to.String(), "error", err)
 	}
 }
@@ -244,7 +247,7 @@ func (q *Quorum) replicate(now time.Time, content []byte) error {
 		q.core.Hold(now.Add(snapshotRetry))
 	}
 	effects := q.core.Replicated(end, q.lastEpoch())
-	q.observed.trouble = ""
+	clear(q.observed.troubles)
 	if effects.HighWatermark != protocol.NoOffset {
 		q.log.SetHighWatermark(effects.HighWatermark)
 	}

@@ -29,6 +29,9 @@ type Address struct {
 
 func (a Address) String() string { return fmt.Sprintf("%d at %s:%d", a.ID, a.Host, a.Port) }
 
+// place is the address without who is there.
+func (a Address) place() Address { return Address{protocol.NoNode, a.Host, a.Port} }
+
 // SnapshotID names a snapshot: it covers every offset below End, the last of
 // which has Epoch (KIP-630).
 type SnapshotID struct {
@@ -84,7 +87,7 @@ type fetching struct {
 	believed time.Time // until when the leader is asked first
 	next     time.Time // when to send again; zero: at once
 	sent     *Fetch    // what is on its way
-	resting  map[Address]time.Time
+	resting  map[Address]time.Time // by place: a bootstrap server may be the leader
 	turn     int // of Bootstrap
 	download *download
 	leaderHW protocol.Offset // as the leader last said
@@ -183,13 +186,13 @@ func (c *Core) fetch(now time.Time) Effects {
 // else one of those that may know of another (KafkaRaftClient.
 // maybeSendFetchToBestNode).
 func (f *fetching) target(now time.Time) (Address, bool) {
-	if f.leaderAt != nil && now.Before(f.believed) && !now.Before(f.resting[*f.leaderAt]) {
+	if f.leaderAt != nil && now.Before(f.believed) && !now.Before(f.resting[f.leaderAt.place()]) {
 		return *f.leaderAt, true
 	}
 	for range f.settings.Bootstrap {
 		to := f.settings.Bootstrap[f.turn%len(f.settings.Bootstrap)]
 		f.turn++
-		if !now.Before(f.resting[to]) {
+		if !now.Before(f.resting[to.place()]) {
 			return to, true
 		}
 	}
@@ -211,7 +214,7 @@ func (f *fetching) rest(now time.Time, node Address) {
 			delete(f.resting, at)
 		}
 	}
-	f.resting[node] = now.Add(f.settings.RetryBackoff)
+	f.resting[node.place()] = now.Add(f.settings.RetryBackoff)
 	f.next = time.Time{}
 }
 

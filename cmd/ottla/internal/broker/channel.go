@@ -20,7 +20,8 @@ const maxErrands = 10_000
 // Channel carries requests to the active controller where that is another node. A
 // request waits until the leader of the quorum is known. One that was lost, or met a
 // node that does not lead any more, is sent again until its time is over, as by
-// Apache Kafka (NodeToControllerRequestThread).
+// Apache Kafka (NodeToControllerRequestThread). So is one that a node has not answered
+// which ceased to lead meanwhile: it may hang.
 type Channel struct {
 	// Leader is the leader of the metadata quorum as far as this node knows; nil:
 	// nobody.
@@ -35,6 +36,7 @@ type Channel struct {
 	mu      sync.Mutex
 	waiting []*errand // to be sent
 	back    []*errand // that failed, for the next Tick, which knows the time
+	flying  map[*errand]bool
 	count   int
 	next    time.Time // when those that wait are looked at again; zero: at once
 }
@@ -46,7 +48,12 @@ type errand struct {
 	until time.Time // zero: not known yet
 	after time.Time // when to send it again
 	err   error     // why it failed the last time
+	tries int
+	to    raft.Address // of the last try
 }
+
+// flightCheck is how often it is looked whether those who are asked still lead.
+const flightCheck = 500 * time.Millisecond
 
 // Send is a Send.
 func (c *Channel) Send(req kmsg.Request, done func(kmsg.Response, error)) {
@@ -72,7 +79,7 @@ func (c *Channel) NextDeadline(now time.Time) time.Time {
 	switch {
 	case len(c.back) > 0:
 		return now
-	case len(c.waiting) == 0:
+	case len(c.waiting) == 0 && len(c.flying) == 0:
 		return time.Time{}
 	case c.next.IsZero():
 		return now
@@ -90,6 +97,13 @@ func (c *Channel) Tick(now time.Time) {
 		e.after = now.Add(c.Backoff)
 	}
 	rest := append(c.waiting, c.back...)
+	for e := range c.flying { // the order does not matter: they were sent side by side
+		if leader != nil && e.to != *leader {
+			delete(c.flying, e)
+			e.tries++ // what it still answers is not heard
+			rest = append(rest, e)
+		}
+	}
 	c.waiting, c.back, c.next = nil, nil, now.Add(c.Backoff)
 	for _, e := range rest {
 		if e.until.IsZero() {
@@ -105,13 +119,31 @@ func (c *Channel) Tick(now time.Time) {
 			c.waiting = append(c.waiting, e)
 		}
 	}
+	if len(c.waiting) == 0 {
+		c.next = now.Add(flightCheck)
+	}
+	tries := make([]int, len(send))
+	for i, e := range send {
+		if c.flying == nil {
+			c.flying = map[*errand]bool{}
+		}
+		c.flying[e], e.to, tries[i] = true, *leader, e.tries
+	}
 	c.mu.Unlock()
 	for _, e := range late {
 		e.done(nil, e.lateError())
 	}
-	for _, e := range send {
-		c.SendTo(*leader, e.req, func(resp kmsg.Response, err error) { c.receive(e, resp, err) })
+	for i, e := range send {
+		c.SendTo(*leader, copyOf(e.req), func(resp kmsg.Response, err error) { c.receive(e, tries[i], resp, err) })
 	}
+}
+
+// copyOf gives a request of its own to each try: the connection of a former one may
+// not have written it yet, and sets the version in it.
+func copyOf(req kmsg.Request) kmsg.Request {
+	made := reflect.New(reflect.TypeOf(req).Elem())
+	made.Elem().Set(reflect.ValueOf(req).Elem())
+	return made.Interface().(kmsg.Request) //nolint:forcetypeassert // the type of req
 }
 
 func (e *errand) lateError() error {
@@ -122,13 +154,19 @@ func (e *errand) lateError() error {
 }
 
 // receive answers, or has the request sent again.
-func (c *Channel) receive(e *errand, resp kmsg.Response, err error) {
+func (c *Channel) receive(e *errand, try int, resp kmsg.Response, err error) {
 	var refused *protocol.Error // the version, for one: another try would end alike
 	again := err != nil && !errors.Is(err, client.ErrClosed) && !errors.As(err, &refused)
 	if err == nil && codeOf(resp) == protocol.NotController {
 		again, err = true, protocol.NotController.Err()
 	}
 	c.mu.Lock()
+	if try != e.tries {
+		c.mu.Unlock()
+		return // it was sent to another since
+	}
+	delete(c.flying, e)
+	e.tries++
 	if again {
 		e.err = err
 		c.back = append(c.back, e)

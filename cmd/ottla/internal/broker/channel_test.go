@@ -96,6 +96,33 @@ func TestChannelFindsTheController(t *testing.T) {
 	}
 }
 
+// TestChannelLeavesWhoHangs: whoever does not answer and leads no more is not waited
+// for, and what it says later is not heard.
+func TestChannelLeavesWhoHangs(t *testing.T) {
+	l := newLine()
+	l.Timeout, l.leader = 10*time.Second, &raft.Address{ID: 1001}
+	answers := 0
+	l.Send(kmsg.NewPtrCreateTopicsRequest(), func(kmsg.Response, error) { answers++ })
+	l.after(0)
+	hangs := l.take(t, 1001)
+	l.after(600)
+	if len(l.sent) != 0 {
+		t.Fatal("sent again to the one that leads")
+	}
+	l.leader = &raft.Address{ID: 1002}
+	l.after(300)
+	l.after(300)
+	next := l.take(t, 1002)
+	hangs.done(kmsg.NewPtrCreateTopicsResponse(), nil)
+	if answers != 0 {
+		t.Fatal("the former leader was heard")
+	}
+	next.done(kmsg.NewPtrCreateTopicsResponse(), nil)
+	if due := l.NextDeadline(l.now); answers != 1 || !due.IsZero() {
+		t.Fatalf("%d answers, due at %v", answers, due)
+	}
+}
+
 func TestChannelGivesUp(t *testing.T) {
 	l := newLine()
 	var failures []error

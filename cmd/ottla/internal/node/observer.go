@@ -60,10 +60,16 @@ func (n *Node) join() {
 		return
 	}
 	timeout := millis(int64(n.config.Int("request.timeout.ms")))
+	session := millis(int64(n.config.Int("broker.session.timeout.ms")))
 	n.channel = &broker.Channel{
 		Leader: func() *raft.Address { return n.quorum.Status().LeaderAt },
 		SendTo: func(to raft.Address, req kmsg.Request, done func(kmsg.Response, error)) {
-			n.options.ToQuorum(to, req, timeout, done)
+			patience := timeout
+			switch req.(type) {
+			case *kmsg.BrokerHeartbeatRequest, *kmsg.BrokerRegistrationRequest:
+				patience = min(timeout, session/2) // a controller that hangs must not cost the session
+			}
+			n.options.ToQuorum(to, req, patience, done)
 		},
 		Timeout: timeout, Backoff: channelBackoff, Wake: n.wakes.of(partChannel),
 	}
