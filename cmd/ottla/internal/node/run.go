@@ -20,6 +20,7 @@ import (
 
 	"ottla/cmd/ottla/internal/api"
 	"ottla/cmd/ottla/internal/broker"
+	"ottla/cmd/ottla/internal/memory"
 	"ottla/cmd/ottla/internal/metrics"
 	"ottla/controller/config"
 	"ottla/protocol"
@@ -45,9 +46,9 @@ func Run(ctx context.Context, node *config.BrokerConfig, logger *slog.Logger, le
 	r := &runner{logger: logger, running: make(chan struct{}), left: make(chan struct{}), fatal: make(chan error, 1), exit: os.Exit}
 	defer r.watches.close()
 	started := time.Now()
-	r.memory = grantedMemory(os.ReadFile)
-	limitHeap(r.memory)
-	collectAsUsual := collectLess()
+	r.memory = memory.Granted(os.ReadFile)
+	memory.LimitHeap(r.memory)
+	collectAsUsual := memory.CollectLess()
 	sockets, bound, err := bind(node)
 	if err != nil {
 		return err
@@ -298,15 +299,15 @@ func (r *runner) dialController(node *config.BrokerConfig) func() (net.Conn, err
 }
 
 func (r *runner) serverOptions(node *config.BrokerConfig, scope protocol.Scope) server.Options {
-	memory := node.Long("queued.max.request.bytes")
-	if memory <= 0 {
-		memory = share(node.Long("ottla.request.memory.bytes"), r.memory, requestShare, mostRequestBytes)
+	budget := node.Long("queued.max.request.bytes")
+	if budget <= 0 {
+		budget = share(node.Long("ottla.request.memory.bytes"), r.memory, requestShare, mostRequestBytes)
 	}
 	if scope == protocol.OnController {
-		memory = node.Long("ottla.cluster.memory.bytes")
+		budget = node.Long("ottla.cluster.memory.bytes")
 	}
 	return server.Options{
-		MaxRequestBytes: int(node.Int("socket.request.max.bytes")), MemoryBytes: memory,
+		MaxRequestBytes: int(node.Int("socket.request.max.bytes")), MemoryBytes: budget,
 		IdleTimeout:     millis(node.Long("connections.max.idle.ms")),
 		Limits:          limits(node, r.perIP),
 		SendBufferBytes: int(node.Int("socket.send.buffer.bytes")), ReceiveBufferBytes: int(node.Int("socket.receive.buffer.bytes")),
