@@ -159,7 +159,7 @@ func TestWhatALateCallReads(t *testing.T) {
 		t.Errorf("%q", got)
 	}
 
-	disk, g, h = guardedDisk(t, nil)
+	_, g, h = guardedDisk(t, nil)
 	if file, err = g.OpenFile("/a/file", os.O_RDWR); err != nil {
 		t.Fatal(err)
 	}

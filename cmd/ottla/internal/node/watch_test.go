@@ -283,3 +283,26 @@ func TestHangEnds(t *testing.T) {
 		t.Errorf("status %d: %s", status, text)
 	}
 }
+
+// BenchmarkWatchedWrite is a small write in a directory that the node needs, and in one that it can do without.
+func BenchmarkWatchedWrite(b *testing.B) {
+	for name, leaves := range map[string]bool{"needed": false, "can be left": true} {
+		b.Run(name, func(b *testing.B) {
+			dir := b.TempDir()
+			w := newWatch(dir, leaves, 30*time.Second, slog.New(slog.DiscardHandler), func(*watch, *vfs.Stalled) { b.Error("it hangs") })
+			defer w.close()
+			file, err := guard.New(vfs.OS(), map[string]guard.Runner{dir: w}).OpenFile(dir+"/file", os.O_RDWR|os.O_CREATE)
+			if err != nil {
+				b.Fatal(err)
+			}
+			defer func() { _ = file.Close() }()
+			vector := [][]byte{make([]byte, 100)}
+			b.ReportAllocs()
+			for i := 0; b.Loop(); i++ {
+				if _, err := file.WriteVectorAt(vector, int64(i%1000)*100); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
