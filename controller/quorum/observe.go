@@ -54,8 +54,9 @@ type arrival struct {
 type idle struct{}
 
 func (idle) Restore(protocol.Offset, protocol.LeaderEpoch, int64, []machine.Record) error { return nil }
-func (idle) Apply(protocol.Offset, protocol.LeaderEpoch, int64, []machine.Record) error   { return nil }
-func (idle) Committed(protocol.Offset)                                                    {}
+
+func (idle) Apply(protocol.Offset, protocol.LeaderEpoch, int64, []machine.Record) error { return nil }
+func (idle) Committed(protocol.Offset)                                                  {}
 func (idle) Activate(machine.Turn, protocol.LeaderEpoch) (machine.Result, error) {
 	return machine.Result{}, nil
 }

@@ -83,12 +83,12 @@ type EpochEnd struct {
 // way at a time.
 type fetching struct {
 	settings FollowSettings
-	leaderAt *Address  // nil: not known
-	believed time.Time // until when the leader is asked first
-	next     time.Time // when to send again; zero: at once
-	sent     *Fetch    // what is on its way
+	leaderAt *Address              // nil: not known
+	believed time.Time             // until when the leader is asked first
+	next     time.Time             // when to send again; zero: at once
+	sent     *Fetch                // what is on its way
 	resting  map[Address]time.Time // by place: a bootstrap server may be the leader
-	turn     int // of Bootstrap
+	turn     int                   // of Bootstrap
 	download *download
 	leaderHW protocol.Offset // as the leader last said
 	current  bool            // this replica has had everything that was committed then
