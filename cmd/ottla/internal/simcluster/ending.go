@@ -17,7 +17,7 @@ func (s *Simulation) heal() {
 	s.network.healthy = true
 	clear(s.network.cut)
 	for _, m := range s.machines {
-		m.pausedUntil = time.Time{}
+		m.pausedUntil, m.crashIn = time.Time{}, 0
 		if !m.up {
 			m.boot()
 		}
@@ -44,6 +44,11 @@ func (s *Simulation) unwell() string {
 	for _, p := range s.producers {
 		if !p.done {
 			return "a producer of " + p.tp.String() + " has no answer"
+		}
+	}
+	for _, m := range s.machines {
+		if m.manager == nil {
+			return m.name() + " is down"
 		}
 	}
 	for _, tp := range s.tps {

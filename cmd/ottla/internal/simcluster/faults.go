@@ -70,7 +70,7 @@ func (s *Simulation) mayFail(m *machine) bool {
 		for _, id := range state.ISR {
 			other := s.machines[id-1]
 			noticed := s.controller.incarnations[id].incarnation == other.incarnation
-			if other != m && other.up && noticed && len(other.suspect) == 0 && s.controller.image().active(id) {
+			if other != m && other.up && other.crashIn == 0 && noticed && len(other.suspect) == 0 && s.controller.image().active(id) {
 				healthy++
 			}
 		}
@@ -90,7 +90,15 @@ func (s *Simulation) strike(r *random, m *machine) {
 	if r.chance(300) {
 		back = r.between(time.Millisecond, 50*time.Millisecond) // before anybody notices
 	}
-	switch choice := r.below(10); {
+	switch choice := r.below(13); {
+	case choice >= 10:
+		m.crashIn, m.losesPower, m.back = 1+r.below(30), r.chance(700), back
+		incarnation := m.incarnation
+		s.after(500*time.Millisecond, "a crash is due", func() {
+			if m.up && m.incarnation == incarnation && !s.ending {
+				m.die(m.disk.Kill(), back)
+			}
+		})
 	case choice < 2 && m.image != nil:
 		s.counts.Stops++
 		m.stopping = true

@@ -47,6 +47,10 @@ type machine struct {
 	image       *image // that was applied; nil: none yet
 	tickAt      time.Time
 	tasks       []*work
+	crashIn     int           // changes of the disk until the process dies; 0: it does not
+	losesPower  bool          // and so does the machine
+	left        *vfs.Mem      // the disk as it then was
+	back        time.Duration // until it boots again
 
 	lastClean bool
 	seen      map[protocol.TopicPartition]*seen
@@ -93,10 +97,45 @@ func (m *machine) enter(what string, run func()) {
 		m.after(m.pausedUntil.Sub(m.s.now), what, run)
 		return
 	}
-	run()
+	if m.diesIn(run) {
+		m.die(m.left, m.back)
+	}
 	if m.up {
 		m.schedule()
 	}
+}
+
+// power is what ends a call of a process that dies within it.
+type power struct{}
+
+// diesIn tells whether the process has died in a call, in the middle of what it did.
+func (m *machine) diesIn(run func()) (died bool) {
+	defer func() {
+		reason := recover()
+		if _, died = reason.(power); reason != nil && !died {
+			panic(reason)
+		}
+	}()
+	run()
+	return false
+}
+
+// operation is the disk's hook: a process that is to die does so before one of its next changes.
+func (m *machine) operation(op vfs.Operation) error {
+	if m.crashIn == 0 || !op.Kind.Changes() {
+		return nil
+	}
+	if m.crashIn--; m.crashIn > 0 {
+		return nil
+	}
+	m.s.counts.MidOperation++
+	m.s.linef("%d dies before %s", m.id, op)
+	m.left = m.disk.Kill()
+	if m.losesPower {
+		m.loses()
+		m.left = m.disk.Crash()
+	}
+	panic(power{})
 }
 
 // schedule has the parts ticked when they want it.
@@ -169,6 +208,7 @@ func (m *machine) boot() {
 	m.image, m.epoch, m.tickAt, m.pausedUntil, m.tasks = nil, -1, time.Time{}, time.Time{}, nil
 	m.seen = map[protocol.TopicPartition]*seen{}
 	m.s.linef("%d boots", m.id)
+	m.disk.OnOperation(m.operation)
 	opened, _, err := store.Open(m.s.now, store.Options{
 		FS: m.disk, Dirs: []string{dataDir}, MetadataDir: dataDir, NodeID: m.id, Files: segment.NewFileCache(m.disk, 100),
 		Random: m.random.fork().next, LogOptions: func(string) log.Options { return m.logOptions() }, Workers: m.work,
@@ -384,6 +424,6 @@ func (m *machine) stop() {
 // end leaves a disk to the next process.
 func (m *machine) end(disk *vfs.Mem, clean bool) {
 	m.disk, m.lastClean, m.up = disk, clean, false
-	m.manager, m.fetchers, m.store, m.seen = nil, nil, nil, nil
+	m.manager, m.fetchers, m.store, m.seen, m.left, m.crashIn = nil, nil, nil, nil, nil, 0
 	m.incarnation++
 }

@@ -52,6 +52,7 @@ func (c *Counts) add(other Counts) {
 	c.Truncations += other.Truncations
 	c.Deletes += other.Deletes
 	c.Reassigned += other.Reassigned
+	c.MidOperation += other.MidOperation
 }
 
 // TestReplay: the same seed gives the same run.

@@ -40,7 +40,7 @@ type Simulation struct {
 
 // Counts is what a run has seen, for the test to say that it was not idle.
 type Counts struct {
-	Events, Kills, PowerCuts, Wipes, Stops, Pauses, Cuts, Elections, Unclean, Acknowledged, Truncations, Deletes, Reassigned int
+	Events, Kills, PowerCuts, Wipes, Stops, Pauses, Cuts, Elections, Unclean, Acknowledged, Truncations, Deletes, Reassigned, MidOperation int
 }
 
 // epochOfTime is when every run begins.
