@@ -18,6 +18,10 @@ import (
 	"ottla/storage/vfs"
 )
 
+// mostGroupBytes is what a batch of group records may expand to, far more than a coordinator writes at once; a larger one
+// is passed over.
+const mostGroupBytes = 64 << 20
+
 // UnservedGroups are the groups of kinds that are not served, by name.
 type UnservedGroups struct{ Share, Streams []string }
 
@@ -81,7 +85,7 @@ func (l *groupLook) segment(file string) error {
 		if err != nil {
 			return err
 		}
-		for r, err := range record.Records(b, l.pool, defaultMaxDecompressed) {
+		for r, err := range record.Records(b, l.pool, mostGroupBytes) {
 			if err != nil {
 				break
 			}
