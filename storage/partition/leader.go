@@ -30,22 +30,25 @@ func (p *Partition) Lead(now time.Time, state State, ends Ends, brokers Brokers)
 		// the answer to an earlier wish, decides nothing about the present one, whose members count until it is answered.
 		p.pending = nil
 	}
-	p.takeFollowers(now, state, newLeader, newEpoch)
+	// Between an epoch of ours and one that is not the next somebody else has led, and followers may have cut their logs
+	// since they told us where these end. Metadata comes in steps that may hide it.
+	forget := newLeader || state.LeaderEpoch > p.view.LeaderEpoch+1
+	p.takeFollowers(now, state, forget, newEpoch)
 	p.publish(View{State: state, Role: Leader, EpochStart: epochStart})
 	return Effects{Role: newEpoch, ISR: true, HighWatermark: p.advance(now, brokers), LowWatermark: true}, true
 }
 
 // takeFollowers makes the list of followers that of the assignment. A new
-// leader knows nothing of them; one elected again keeps their positions but
-// gives those in sync a fresh start of the clock.
-func (p *Partition) takeFollowers(now time.Time, state State, newLeader, newEpoch bool) {
+// leader knows nothing of them; one elected again, with no other in between,
+// keeps their positions but gives those in sync a fresh start of the clock.
+func (p *Partition) takeFollowers(now time.Time, state State, forget, newEpoch bool) {
 	followers := make([]follower, 0, len(state.Replicas))
 	for _, id := range state.Replicas {
 		if id == p.options.NodeID {
 			continue
 		}
 		f := follower{id: id, logStart: protocol.NoOffset, logEnd: protocol.NoOffset, brokerEpoch: -1}
-		if known := p.follower(id); known != nil && !newLeader {
+		if known := p.follower(id); known != nil && !forget {
 			f = *known
 		}
 		if newEpoch {

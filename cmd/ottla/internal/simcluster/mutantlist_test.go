@@ -58,7 +58,7 @@ var mutants = []mutant{
 	},
 	{ // KAFKA-12367
 		name: "the partition epoch of a change is not noted", file: "storage/partition/leader.go",
-		edits: []edit{{"	p.takeFollowers(now, state, newLeader, newEpoch)\n	p.publish(", "	p.takeFollowers(now, state, newLeader, newEpoch)\n	if !newEpoch {\n		state.PartitionEpoch = p.view.PartitionEpoch\n	}\n	p.publish("}},
+		edits: []edit{{"	p.takeFollowers(now, state, forget, newEpoch)\n	p.publish(", "	p.takeFollowers(now, state, forget, newEpoch)\n	if !newEpoch {\n		state.PartitionEpoch = p.view.PartitionEpoch\n	}\n	p.publish("}},
 	},
 	{ // KIP-966, KAFKA-18635: a rule of the controller, here of the model of it
 		name: "who starts again after a power cut stays eligible", file: "cmd/ottla/internal/simcluster/controller.go",
@@ -79,6 +79,10 @@ var mutants = []mutant{
 	{
 		name: "a wish is forgotten when the metadata tells what is known", file: "storage/partition/leader.go",
 		edits: []edit{{"	if newEpoch || state.PartitionEpoch > p.view.PartitionEpoch {\n", "	{\n"}},
+	},
+	{ // the simulation found it in seed 658; Apache Kafka 4.4.0 does so (Replica.resetReplicaState)
+		name: "a leader that has missed another's epoch believes what followers said before", file: "storage/partition/leader.go", scripts: true,
+		edits: []edit{{"forget := newLeader || state.LeaderEpoch > p.view.LeaderEpoch+1", "forget := newLeader"}},
 	},
 	{
 		name: "the high watermark does not wait for who is about to be let in", file: "storage/partition/leader.go",
