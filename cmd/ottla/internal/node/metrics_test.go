@@ -347,7 +347,7 @@ func TestLagOfManyGroups(t *testing.T) {
 }
 
 // TestScrapeOfManyPartitions: beyond the limit no series is of one partition, so a
-// page stays small; and it is made in bounded time.
+// page stays small, and making it allocates little.
 func TestScrapeOfManyPartitions(t *testing.T) {
 	const partitions = 10_000
 	s := newStepped(t)
@@ -359,12 +359,10 @@ func TestScrapeOfManyPartitions(t *testing.T) {
 	s.scrape(collector)
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
-	start := time.Now()
 	p := s.scrape(collector)
-	took := time.Since(start)
 	runtime.ReadMemStats(&after)
 	allocated := after.TotalAlloc - before.TotalAlloc
-	t.Logf("%d partitions: %v, a page of %d bytes, %d bytes allocated", partitions, took, p.sizeBytes, allocated)
+	t.Logf("%d partitions: a page of %d bytes, %d bytes allocated", partitions, p.sizeBytes, allocated)
 	p.want("kafka_server_replicamanager_partitioncount", partitions)
 	p.want(`ottla_metrics_partition_series{of="partitions"}`, 0)
 	for series := range p.values {
@@ -372,8 +370,8 @@ func TestScrapeOfManyPartitions(t *testing.T) {
 			t.Fatalf("%s is there", series)
 		}
 	}
-	if took > 2*time.Second || p.sizeBytes > 32<<10 || allocated > 16<<20 {
-		t.Errorf("a scrape took %v, %d bytes, and allocated %d", took, p.sizeBytes, allocated)
+	if p.sizeBytes > 32<<10 || allocated > 16<<20 {
+		t.Errorf("a scrape has %d bytes, and allocated %d", p.sizeBytes, allocated)
 	}
 }
 
