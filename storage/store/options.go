@@ -54,7 +54,7 @@ type Options struct {
 
 	RetentionCheckInterval time.Duration // log.retention.check.interval.ms; 0 is 5 minutes
 	// CheckpointInterval is how often what was written since is flushed in the background and the recovery points
-	// and log start offsets are written (log.flush.offset.checkpoint.interval.ms); 0 is 1 minute.
+	// and log start offsets are written (log.flush.offset.checkpoint.interval.ms, log.flush.start.offset.checkpoint.interval.ms); 0 is 1 minute.
 	CheckpointInterval time.Duration
 	// FlushCheckInterval is how often topics with flush.ms are looked at (log.flush.scheduler.interval.ms);
 	// 0 is never by itself.

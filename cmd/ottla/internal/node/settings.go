@@ -40,7 +40,9 @@ func (n *Node) storeOptions() store.Options {
 		Wake:                   n.wakes.of(partStore),
 		Space:                  n.spaces.of,
 		RetentionCheckInterval: millis(n.config.Long("log.retention.check.interval.ms")),
-		CheckpointInterval:     millis(n.config.Long("log.flush.offset.checkpoint.interval.ms")),
+		// One pass writes both checkpoints, as often as the more impatient of the two properties asks.
+		CheckpointInterval: millis(min(n.config.Long("log.flush.offset.checkpoint.interval.ms"),
+			n.config.Long("log.flush.start.offset.checkpoint.interval.ms"))),
 		FlushCheckInterval:     flushCheck,
 	}
 }
