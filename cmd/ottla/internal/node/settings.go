@@ -43,7 +43,7 @@ func (n *Node) storeOptions() store.Options {
 		// One pass writes both checkpoints, as often as the more impatient of the two properties asks.
 		CheckpointInterval: millis(min(n.config.Long("log.flush.offset.checkpoint.interval.ms"),
 			n.config.Long("log.flush.start.offset.checkpoint.interval.ms"))),
-		FlushCheckInterval:     flushCheck,
+		FlushCheckInterval: flushCheck,
 	}
 }
 
