@@ -17,8 +17,8 @@
 // copiers in transactions; txreading.go, txending.go: what must be true of them, with
 // compat/history over all that they saw), loads.go (what coordinators load once their
 // logs were compacted), script.go and nospace.go (a fixed piece of work, each of whose
-// writes can be made to fail), model.go and observe.go (what must be true),
-// ending.go (after the faults). A host is one of several by construction: a client
+// writes can be made to fail), model.go and observe.go (what must be true), files.go (of
+// the files that a process has left), ending.go (after the faults). A host is one of several by construction: a client
 // and a node's channel name the host they talk to.
 //
 // Invariants of the package itself: no map is iterated where the order can reach an

@@ -51,6 +51,9 @@ type host struct {
 	dying        bool // died within an operation: nothing that follows counts
 	mustCut      bool // a failed fsync: only a power cut tells what is on the disk
 	sawFault     bool // an operation failed in this process
+	failedOnce   bool // or in an earlier one
+	formatted    bool // it has started
+	crashed      bool // since then
 	bootFailures int
 	peeking      bool // it is the simulation that reads, not the node
 }
@@ -193,6 +196,7 @@ func (h *host) boot(after end) {
 	h.disk.SetClock(func() time.Time { return h.s.now })
 	h.disk.OnOperation(h.operation)
 	h.s.tracef("%s boots after a %s", h.name, after)
+	h.checkFiles(after)
 	h.enter(h.start)
 }
 
@@ -207,7 +211,7 @@ func (h *host) start() {
 		h.bootFailed(err)
 		return
 	}
-	h.bootFailures = 0
+	h.bootFailures, h.formatted = 0, true
 	h.serve()
 	h.checkBoot()
 	h.inline, h.started = false, true
@@ -344,14 +348,14 @@ func (h *host) operation(op vfs.Operation) error {
 		}
 	}
 	if err := h.s.noSpace.strike(h, op); err != nil {
-		h.sawFault = true
+		h.sawFault, h.failedOnce = true, true
 		h.s.counts.DiskFaults++
 		h.s.tracef("%s: %s finds no room", h.name, op)
 		return err
 	}
 	for _, f := range h.faults {
 		if err := f.strike(h, op); err != nil {
-			h.sawFault = true
+			h.sawFault, h.failedOnce = true, true
 			h.s.counts.DiskFaults++
 			if f.err == errIO && op.Kind == vfs.OpSync {
 				h.mustCut = true

@@ -45,6 +45,7 @@ type Counts struct {
 	TopicsCreated, TopicsDeleted   int
 	LostByCut                      int // acknowledged records that a power cut was allowed to take
 	Committed, Aborted, Copied     int // transactions; records copied in transactions
+	Checked                        int // times that all files were held against what must be true of them
 	CompactedLoads                 int // coordinators that were loaded from a log which compaction had taken something from
 	ForgottenIDs                   int // transactional ids that were used again after they had expired
 	Forgotten                      int // batches sent again that a restarted node did not know for duplicates
@@ -75,6 +76,7 @@ func (c *Counts) Add(o Counts) {
 		{&c.Aborted, o.Aborted},
 		{&c.Copied, o.Copied},
 		{&c.CompactedLoads, o.CompactedLoads},
+		{&c.Checked, o.Checked},
 		{&c.ForgottenIDs, o.ForgottenIDs},
 	} {
 		*pair.to += pair.from
