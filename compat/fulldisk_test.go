@@ -241,11 +241,26 @@ func (f *fullDisk) steps(java *driver.Process) []fullStep {
 			err := f.until(ctx, "a producer is told", func() bool { return errors.Is(f.probe(ctx), kerr.KafkaStorageError) })
 			return errors.Join(err, f.read(ctx))
 		}},
+		{"killed with no byte free it starts, and reads and deletions go on", func(ctx context.Context) error {
+			return errors.Join(f.restart(ctx), f.read(ctx), franz.New(addr).DeleteTopic(ctx, moreBallast))
+		}},
 		{"producers go on by themselves when others make room", func(ctx context.Context) error {
-			return errors.Join(os.Remove(f.extra), franz.New(addr).DeleteTopic(ctx, moreBallast), f.goOn(ctx))
+			return errors.Join(os.Remove(f.extra), f.goOn(ctx))
 		}},
 		{"the load ends well, and after a kill nothing that was acknowledged is missing", f.judge},
 	}
+}
+
+// restart kills the server, has others take what that has made free, and starts it again.
+func (f *fullDisk) restart(ctx context.Context) error {
+	if err := f.alive(nil); err != nil {
+		return err
+	}
+	if err := errors.Join(f.node.Kill(), f.occupy(0)); err != nil {
+		return err
+	}
+	_, err := f.node.Start(ctx)
+	return err
 }
 
 // begin makes the topics and starts everybody.

@@ -53,7 +53,7 @@ func (s *Store) renameFound(d *directory, name string, tp protocol.TopicPartitio
 	}
 	if err := s.o.FS.SyncDir(d.Path); err != nil {
 		// Not to be taken for a name that waits: nobody knows what is durable.
-		return fmt.Errorf("cannot put %s in its place durably: %v", name, err) //nolint:errorlint // see above
+		return fmt.Errorf("cannot put %s in its place durably: %s", name, err.Error())
 	}
 	s.o.Logger.Info("a future log takes the place of its partition", "partition", tp, "directory", d.Path)
 	return nil

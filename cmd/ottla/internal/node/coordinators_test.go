@@ -47,7 +47,7 @@ func (s *stepped) boot() {
 	s.must(err)
 	random := rand.New(rand.NewPCG(uint64(s.now.UnixNano()), 1))
 	s.node, err = node.New(s.now, node.Options{
-		Config: s.config, FS: s.disk, Random: random.Uint64, Logger: slog.New(slog.DiscardHandler), Hostname: "h0",
+		Config: s.config, FS: s.disk, Random: random.Uint64, Logger: slog.New(slog.DiscardHandler), Hostname: "h0", KeepReserve: true,
 		Send: func(req kmsg.Request, done func(kmsg.Response, error)) {
 			s.requests = append(s.requests, func() { s.node.Submit(s.now, req, done) })
 		},

@@ -65,6 +65,8 @@ type Options struct {
 	// Settings, if not nil, is told of the configuration with the run-time settings
 	// applied: at the start, and when they change. It must not block.
 	Settings func(*config.BrokerConfig)
+	// KeepReserve keeps a little room in each log directory for a start on a full disk.
+	KeepReserve bool
 	// Level is what Logger logs, for those who may change it; nil: nobody may.
 	Level *slog.LevelVar
 	// Fatal is told once, from anywhere, that the node cannot go on.
@@ -137,6 +139,7 @@ func New(now time.Time, options Options) (*Node, error) {
 	if n.prepared, err = store.Prepare(n.storeOptions()); err != nil {
 		return nil, err
 	}
+	n.spaces.release()
 	if n.config.Controller {
 		n.machine = cluster.New(cluster.Options{
 			NodeID: n.config.NodeID, ClusterID: n.prepared.ClusterID(), Config: n.config,

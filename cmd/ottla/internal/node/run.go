@@ -73,7 +73,7 @@ func Run(ctx context.Context, node *config.BrokerConfig, logger *slog.Logger, le
 	r.node, err = New(started, Options{
 		Config: bound, FS: vfs.OS(), Random: SecureRandom, Logger: logger, Hostname: hostname,
 		Workers: r.work, SideBySide: sideBySide, Send: r.send, SendTo: r.sendTo, ToQuorum: r.toQuorum, FetchFrom: r.fetchFrom, Fatal: r.fail, State: r.state,
-		Settings: r.settings, Level: level, MemoryBytes: r.memory, Runner: r.directoryRunner(bound),
+		Settings: r.settings, Level: level, MemoryBytes: r.memory, KeepReserve: true, Runner: r.directoryRunner(bound),
 	})
 	if err != nil {
 		return withAdvice(err)

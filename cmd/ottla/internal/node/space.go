@@ -29,6 +29,8 @@ type watchedSpace struct {
 	looking atomic.Bool
 	failed  bool        // the last look was no success
 	told    space.State // what the log was last told
+	// reserved: room is kept for a start; see reserve.go.
+	reserved bool
 }
 
 func spaceSettings(c *config.BrokerConfig) space.Settings {
@@ -114,6 +116,7 @@ func (s *spaces) look(w *watchedSpace) {
 	_, after := w.Looked(begun, total, usable)
 	before := w.told
 	w.told = after
+	s.reserve(w, total, after)
 	_, _, clients, internal := w.Usage()
 	about := []any{"directory", w.Path(), "free", usable, "total", total, "forClients", clients, "forGroupsAndTransactions", internal}
 	switch {
