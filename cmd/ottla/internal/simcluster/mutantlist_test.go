@@ -105,7 +105,7 @@ var mutants = []mutant{
 		edits: []edit{{"	return r.log().Flush(now)\n", "	return nil\n"}},
 	},
 	{
-		name: "a leader does not look at the epoch of a fetch", file: "storage/partition/state.go",
+		name: "a leader does not look at the epoch of a fetch", file: "storage/partition/state.go", scripts: true,
 		edits: []edit{{"	case current == protocol.NoLeaderEpoch || current == v.LeaderEpoch:\n", "	case current < v.LeaderEpoch || current == v.LeaderEpoch:\n"}},
 	},
 	{
