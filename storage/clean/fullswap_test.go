@@ -31,9 +31,9 @@ func wantsRoom(kind vfs.Kind, removals bool) bool {
 // fails: it shows what it showed, takes records when it may, and when there is room everything gets its name and the compaction is
 // done anew. And whatever a crash after it leaves, also one of a start that is tidying up, is opened and holds what was there.
 func TestSwapWithoutRoom(t *testing.T) {
-	seeds := []uint64{1, 2}
+	seeds, step := []uint64{1, 2}, 1
 	if testing.Short() {
-		seeds = seeds[:1]
+		seeds, step = seeds[:1], 3
 	}
 	for _, mode := range []struct {
 		name           string
@@ -44,10 +44,13 @@ func TestSwapWithoutRoom(t *testing.T) {
 		{"from then on", syscall.EDQUOT, true, false},
 		{"removals too", syscall.ENOSPC, true, true},
 	} {
+		if testing.Short() && !mode.removes {
+			continue // it has fewer faults
+		}
 		t.Run(mode.name, func(t *testing.T) {
 			kinds := map[string]bool{}
 			for _, seed := range seeds {
-				for k := 1; ; k++ {
+				for k := 1; ; k += step {
 					f := &fullSwap{T: t, lasts: mode.lasts, removes: mode.removes, fault: mode.fault}
 					if !f.run(seed, k) {
 						break
@@ -56,7 +59,7 @@ func TestSwapWithoutRoom(t *testing.T) {
 				}
 			}
 			for _, kind := range []string{".swap", ".deleted", "place " + segment.LogSuffix, "place " + segment.IndexSuffix, "place " + segment.TimeIndexSuffix} {
-				if !kinds[kind] {
+				if !kinds[kind] && step == 1 {
 					t.Errorf("no operation %q was met: %v", kind, kinds)
 				}
 			}
