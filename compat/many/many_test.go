@@ -145,7 +145,7 @@ func (m *manyNode) create(t *testing.T) time.Duration {
 // served waits until every partition has told its end, and gives the sum of them.
 func (m *manyNode) served(t *testing.T) (records int64) {
 	t.Helper()
-	const inOne = 10 // topics a request
+	const inOne = 10                             // topics a request
 	deadline := time.Now().Add(20 * time.Minute) // Apache Kafka with ten thousand on a busy machine
 	for first := 0; first < m.topics(); first += inOne {
 		for {
