@@ -83,10 +83,11 @@ func (l *Log) finishSwap() error {
 // SwapWaits tells that a compacted segment counts and waits for room for its final name: Maintain is to be called.
 func (l *Log) SwapWaits() bool { return l.swapWaits.Load() }
 
-// settleSwap finishes a swap before the log is cut. That its files have not their final names yet is no error then: only that what
-// it replaces still has.
-func (l *Log) settleSwap() error {
-	if err := l.finishSwap(); err != nil && (l.failed.Load() != nil || len(l.swap.Old()) > 0) {
+// settleSwap finishes a swap before the log is cut so that it ends in last. That its files have not their final names yet is no error
+// then: only that what it replaces still has, or that last is not in place and would be written to.
+func (l *Log) settleSwap(last *segment.Segment) error {
+	err := l.finishSwap()
+	if err != nil && (l.failed.Load() != nil || len(l.swap.Old()) > 0 || last == l.swap.Cleaned() && !l.swap.Placed()) {
 		return err
 	}
 	return nil

@@ -23,11 +23,11 @@ func (l *Log) TruncateTo(offset protocol.Offset) error {
 	if offset < l.segments[0].Base() {
 		return l.TruncateFullyAndStartAt(offset)
 	}
-	if err := l.settleSwap(); err != nil {
+	target := holding(l.segments, offset)
+	if err := l.settleSwap(l.segments[target]); err != nil {
 		return err
 	}
 	l.touched.Store(true)
-	target := holding(l.segments, offset)
 	end, position, err := l.segments[target].EndBelow(offset)
 	if err != nil {
 		return err
@@ -108,7 +108,7 @@ func (l *Log) TruncateFullyAndStartAt(offset protocol.Offset) error {
 	if err := l.usable(); err != nil {
 		return err
 	}
-	if err := l.settleSwap(); err != nil {
+	if err := l.settleSwap(nil); err != nil {
 		return err
 	}
 	if err := l.lowerRecoveryPoint(min(offset, l.segments[0].Base())); err != nil {

@@ -16,6 +16,7 @@ var ErrSync = errors.New("a directory cannot be synced")
 type Swap struct {
 	cleaned *segment.Segment
 	old     []*segment.Segment // to be put aside yet
+	placed  bool               // the .log has its name
 }
 
 // New is the rest of a swap, after MoveToSwap is durable.
@@ -49,6 +50,7 @@ func (w *Swap) Finish(doom func(*segment.Segment) error, sync func() error, pres
 	if err := w.cleaned.PlaceLog(); err != nil {
 		return err
 	}
+	w.placed = true
 	if err := synced(); err != nil {
 		return err
 	}
@@ -60,3 +62,7 @@ func Waits(err error) bool { return NoSpace(err) && !errors.Is(err, ErrSync) }
 
 // Cleaned is the new segment.
 func (w *Swap) Cleaned() *segment.Segment { return w.cleaned }
+
+// Placed tells that a start takes the .log for that of any segment. As long as it does not, the .log must not change: what of it is
+// torn is damage to a start then.
+func (w *Swap) Placed() bool { return w.placed }
