@@ -54,10 +54,17 @@ func (s *spaces) reserve(w *watchedSpace, totalBytes int64, state space.State) {
 	w.reserved = true // or else it was tried
 }
 
-// fill makes a file of zeros that have their place on the disk, if there is none yet of that size.
+// fill makes a file of zeros that have their place on the disk, if there is none yet of that size. Something else of that name goes
+// first: a link is not followed to a file that is not ours.
 func fill(fsys vfs.FS, name string, bytes int64) error {
-	if there, err := fsys.Stat(name); err == nil && there.Size == bytes {
+	there, err := fsys.Stat(name)
+	if err == nil && there.Size == bytes {
 		return nil
+	}
+	if err == nil {
+		if err := fsys.Remove(name); err != nil {
+			return err
+		}
 	}
 	file, err := fsys.OpenFile(name, os.O_RDWR|os.O_CREATE|os.O_TRUNC)
 	if err != nil {
