@@ -180,6 +180,10 @@ func (q *Quorum) carry(now time.Time, effects raft.Effects, got received) error 
 
 // cut takes the end of the log off, which the leader does not have.
 func (q *Quorum) cut(end protocol.Offset) error {
+	if end < q.snapshots.lastEnd { // after a start the core does not know what is committed yet
+		return fmt.Errorf("the leader of the metadata quorum asks to cut the metadata log to offset %d, but everything in the snapshot of %d is committed",
+			end, q.snapshots.lastEnd)
+	}
 	q.options.Logger.Info("the metadata log is cut to where it agrees with the leader's", "offset", end, "logEnd", q.log.View().LogEndOffset)
 	if err := q.log.TruncateTo(end); err != nil {
 		return err

@@ -304,3 +304,38 @@ func TestObserverCutsWhatNobodyCommitted(t *testing.T) {
 		t.Fatal(w.fatal)
 	}
 }
+
+// TestObserverKeepsItsSnapshot: after a start nobody has said yet what is committed, but the snapshot is.
+func TestObserverKeepsItsSnapshot(t *testing.T) {
+	leader := leading(t)
+	leader.mustSubmit(numbered(0, 20)...)
+	early := leader.fs.Kill()
+	leader.mustSubmit(numbered(20, 100)...)
+	w := watch(t, leader)
+	w.options.SnapshotBytes = 2000
+	must(t, w.start())
+	w.follows()
+	var taken protocol.Offset
+	w.run("a snapshot is taken", func() bool {
+		ids, err := listSnapshots(w.fs, w.q.dir)
+		must(t, err)
+		if len(ids) > 0 {
+			taken = ids[len(ids)-1].End
+		}
+		return taken > 20
+	})
+	must(t, w.q.Close(w.now))
+	next := w.reborn(w.fs, log.OtherBoot)
+	next.leader = leader.again(early, log.OtherBoot).mustStart()
+	must(t, next.start())
+	for next.leader.q.core.Epoch() <= next.q.core.Epoch() {
+		next.leader = next.leader.restart()
+	}
+	next.run("the observer stops", func() bool { return len(next.fatal) > 0 })
+	if !strings.Contains(next.fatal[0].Error(), "is committed") {
+		t.Error(next.fatal)
+	}
+	if end := next.q.log.View().LogEndOffset; end < taken {
+		t.Errorf("the log was cut to %d, below the snapshot of %d", end, taken)
+	}
+}

@@ -273,6 +273,10 @@ func (c *Core) hear(now time.Time, answer Answer) (effects Effects, usable bool)
 		}
 		return effects, answer.Error == protocol.None || answer.Error == protocol.SnapshotNotFound
 	}
+	if answer.Leader == c.local.ID && answer.Error == protocol.None { // only the leader itself answers so
+		effects.Refused = fmt.Errorf("the leader of epoch %d of the metadata quorum has this node's id, %d: each node needs one of its own", answer.Epoch, c.local.ID)
+		return effects, false
+	}
 	if answer.Epoch == c.state.Epoch && answer.Leader == protocol.NoNode {
 		return effects, false
 	}
@@ -281,6 +285,8 @@ func (c *Core) hear(now time.Time, answer Answer) (effects Effects, usable bool)
 }
 
 // turnTo follows another leader, or none that is known yet, in the epoch of answer.
+// It gives nil if that is no news: of a leader that cannot be reached one may hear
+// again and again.
 func (c *Core) turnTo(now time.Time, answer Answer) *ElectionState {
 	f := c.fetching
 	voted := c.state.Voted
@@ -301,9 +307,12 @@ func (c *Core) turnTo(now time.Time, answer Answer) *ElectionState {
 		c.role = Follower
 		c.believe(now)
 	}
-	c.state = ElectionState{Epoch: answer.Epoch, Leader: leader, Voted: voted}
-	persist := c.state
-	return &persist
+	state := ElectionState{Epoch: answer.Epoch, Leader: leader, Voted: voted}
+	if state == c.state {
+		return nil
+	}
+	c.state = state
+	return &state
 }
 
 // takeRecords is the answer of the leader to a Fetch.
@@ -319,6 +328,10 @@ func (c *Core) takeRecords(now time.Time, answer Answer, effects *Effects) {
 			effects.Refused = fmt.Errorf("the leader %d of epoch %d asks to cut the metadata log to offset %d, "+
 				"but everything below %d is committed", c.state.Leader, c.state.Epoch, end, c.highWatermark)
 			return
+		}
+		if end >= c.logEnd {
+			f.next = now.Add(f.settings.RetryBackoff)
+			return // there is nothing to cut: the next answer may well be the same
 		}
 		effects.Truncate = &end
 	case answer.Snapshot != nil:
