@@ -133,12 +133,12 @@ func (one *fetcher) handlePart(now time.Time, a answer) (stillRead bool) {
 		diverging := wire.EpochEndOffset{
 			Epoch: protocol.LeaderEpoch(data.DivergingEpoch.Epoch), EndOffset: protocol.Offset(data.DivergingEpoch.EndOffset),
 		}
-		position, err := replicas.TruncateToLeader(now, p.tp, p.epoch, diverging)
+		position, err := replicas.TruncateToLeader(now, p.tp, p.topicID, p.epoch, diverging)
 		one.anew(p)
 		one.settle(now, p, position, err)
 	default:
 		position, err := replicas.AppendFromLeader(now, replica.LeaderData{
-			Partition: p.tp, LeaderEpoch: p.epoch, Offset: a.asked.offset, Records: data.RecordBatches,
+			Partition: p.tp, TopicID: p.topicID, LeaderEpoch: p.epoch, Offset: a.asked.offset, Records: data.RecordBatches,
 			HighWatermark: protocol.Offset(data.HighWatermark), LogStart: protocol.Offset(data.LogStartOffset),
 		})
 		if len(data.RecordBatches) > 0 && one.of.options.Throttled(p.tp) {
@@ -186,7 +186,8 @@ func (one *fetcher) settle(now time.Time, p *part, position replica.FollowerPosi
 func (one *fetcher) pause(now time.Time, p *part, what string, err error) {
 	level := slog.LevelWarn
 	switch protocol.CodeOf(err) {
-	case protocol.NotLeaderOrFollower, protocol.UnknownLeaderEpoch, protocol.FencedLeaderEpoch, protocol.UnknownTopicID, protocol.UnknownTopicOrPartition:
+	case protocol.NotLeaderOrFollower, protocol.UnknownLeaderEpoch, protocol.FencedLeaderEpoch, protocol.UnknownTopicID, protocol.InconsistentTopicID,
+		protocol.UnknownTopicOrPartition:
 		level = slog.LevelDebug // one of us has not heard yet of what has changed
 	}
 	one.of.options.Logger.Log(context.Background(), level, what,
@@ -237,7 +238,7 @@ func (one *fetcher) located(now time.Time, p *part, code protocol.ErrorCode, off
 		if end == protocol.NoOffset {
 			start, end = 0, offset // it ends before ours: the start does not matter
 		}
-		position, err := one.of.options.Replicas.FitToLeader(now, p.tp, p.epoch, start, end)
+		position, err := one.of.options.Replicas.FitToLeader(now, p.tp, p.topicID, p.epoch, start, end)
 		one.anew(p)
 		one.settle(now, p, position, err)
 	}

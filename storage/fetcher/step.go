@@ -24,7 +24,7 @@ func (one *fetcher) step(now time.Time) {
 	for {
 		begin := one.toBegin(now)
 		for _, p := range begin {
-			position, err := one.of.options.Replicas.BeginFollowing(now, p.tp, p.epoch)
+			position, err := one.of.options.Replicas.BeginFollowing(now, p.tp, p.topicID, p.epoch)
 			one.settle(now, p, position, err)
 		}
 		if len(begin) == 0 {

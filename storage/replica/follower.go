@@ -20,9 +20,10 @@ type FollowerPosition struct {
 	HighWatermark protocol.Offset
 }
 
-// LeaderData is what a fetch from the leader has given for one partition.
+// LeaderData is what a fetch from the leader has given for one partition; for TopicID and LeaderEpoch see BeginFollowing.
 type LeaderData struct {
 	Partition     protocol.TopicPartition
+	TopicID       protocol.TopicID     // that was fetched; zero: not checked
 	LeaderEpoch   protocol.LeaderEpoch // that the fetch carried
 	Offset        protocol.Offset      // that was asked for
 	Records       []byte               // batches; the last may be incomplete; not kept
@@ -30,12 +31,12 @@ type LeaderData struct {
 	LogStart      protocol.Offset      // of the leader
 }
 
-// BeginFollowing gives the position from which a follower is to fetch in a leader epoch, after cutting a log whose
-// leader epochs are not known down to what is committed (KIP-101). The errors of this and of the next three:
-// NOT_LEADER_OR_FOLLOWER and FENCED_LEADER_EPOCH if the replica does not follow in that epoch (any more),
-// KAFKA_STORAGE_ERROR if its disk failed, UNKNOWN_TOPIC_OR_PARTITION; or a wrapped ENOSPC or EDQUOT, which passes.
-func (m *Manager) BeginFollowing(now time.Time, tp protocol.TopicPartition, epoch protocol.LeaderEpoch) (FollowerPosition, error) {
-	return m.following(now, tp, epoch, func(r *Replica) (protocol.Offset, error) {
+// BeginFollowing gives the position from which a follower is to fetch in a leader epoch, after cutting a log whose epochs are
+// not known down to what is committed (KIP-101). topicID, if not zero, tells the topic from a former one of the same name. Errors,
+// also of the next three: INCONSISTENT_TOPIC_ID; NOT_LEADER_OR_FOLLOWER and FENCED_LEADER_EPOCH if the replica does not follow in
+// that epoch (any more), KAFKA_STORAGE_ERROR if its disk failed, UNKNOWN_TOPIC_OR_PARTITION; or a wrapped ENOSPC or EDQUOT, which passes.
+func (m *Manager) BeginFollowing(now time.Time, tp protocol.TopicPartition, topicID protocol.TopicID, epoch protocol.LeaderEpoch) (FollowerPosition, error) {
+	return m.following(now, tp, topicID, epoch, func(r *Replica) (protocol.Offset, error) {
 		if view := r.log().View(); view.LatestEpoch == protocol.NoLeaderEpoch && view.LogEndOffset > r.core.HighWatermark() {
 			return protocol.NoOffset, r.truncate(r.core.HighWatermark())
 		}
@@ -46,7 +47,7 @@ func (m *Manager) BeginFollowing(now time.Time, tp protocol.TopicPartition, epoc
 // AppendFromLeader appends what the leader has sent, as it is, and takes over its high watermark and log start.
 // CORRUPT_MESSAGE: a batch is damaged or does not continue the log; what came before it is appended.
 func (m *Manager) AppendFromLeader(now time.Time, data LeaderData) (FollowerPosition, error) {
-	return m.following(now, data.Partition, data.LeaderEpoch, func(r *Replica) (protocol.Offset, error) {
+	return m.following(now, data.Partition, data.TopicID, data.LeaderEpoch, func(r *Replica) (protocol.Offset, error) {
 		if end := r.log().View().LogEndOffset; end != data.Offset {
 			return protocol.NoOffset, protocol.Errorf(protocol.InvalidRequest, "offset %d of %s was fetched, but its log ends at %d", data.Offset, r.tp, end)
 		}
@@ -67,8 +68,8 @@ func (m *Manager) AppendFromLeader(now time.Time, data LeaderData) (FollowerPosi
 
 // TruncateToLeader cuts a follower's log where it may differ from the leader's: diverging is what the leader answered
 // to a fetch (KIP-595), the largest epoch not above the follower's last, and its end at the leader.
-func (m *Manager) TruncateToLeader(now time.Time, tp protocol.TopicPartition, epoch protocol.LeaderEpoch, diverging wire.EpochEndOffset) (FollowerPosition, error) {
-	return m.following(now, tp, epoch, func(r *Replica) (protocol.Offset, error) {
+func (m *Manager) TruncateToLeader(now time.Time, tp protocol.TopicPartition, topicID protocol.TopicID, epoch protocol.LeaderEpoch, diverging wire.EpochEndOffset) (FollowerPosition, error) {
+	return m.following(now, tp, topicID, epoch, func(r *Replica) (protocol.Offset, error) {
 		r.stateMu.Lock()
 		offset := r.core.TruncationPoint(partition.EpochEnd{Epoch: diverging.Epoch, End: diverging.EndOffset}, func(asked protocol.LeaderEpoch) partition.EpochEnd {
 			known, end := r.log().EpochEnd(asked)
@@ -81,8 +82,8 @@ func (m *Manager) TruncateToLeader(now time.Time, tp protocol.TopicPartition, ep
 
 // FitToLeader follows OFFSET_OUT_OF_RANGE: a log that ends beyond the leader's is cut to the leader's end, one that ends
 // before the leader's start begins anew there (AbstractFetcherThread.fetchOffsetAndTruncate).
-func (m *Manager) FitToLeader(now time.Time, tp protocol.TopicPartition, epoch protocol.LeaderEpoch, leaderStart, leaderEnd protocol.Offset) (FollowerPosition, error) {
-	return m.following(now, tp, epoch, func(r *Replica) (protocol.Offset, error) {
+func (m *Manager) FitToLeader(now time.Time, tp protocol.TopicPartition, topicID protocol.TopicID, epoch protocol.LeaderEpoch, leaderStart, leaderEnd protocol.Offset) (FollowerPosition, error) {
+	return m.following(now, tp, topicID, epoch, func(r *Replica) (protocol.Offset, error) {
 		switch end := r.log().View().LogEndOffset; {
 		case leaderEnd < end:
 			return protocol.NoOffset, r.truncate(leaderEnd)
@@ -95,8 +96,8 @@ func (m *Manager) FitToLeader(now time.Time, tp protocol.TopicPartition, epoch p
 
 // following lets change work on the log of a replica that follows in an epoch, and gives the position afterwards. change
 // gives the leader's high watermark, if it knows it. An error of change that is not a client's, nor want of space, takes the directory offline.
-func (m *Manager) following(now time.Time, tp protocol.TopicPartition, epoch protocol.LeaderEpoch, change func(r *Replica) (protocol.Offset, error)) (FollowerPosition, error) {
-	r, err := m.find(tp, protocol.ZeroUUID)
+func (m *Manager) following(now time.Time, tp protocol.TopicPartition, topicID protocol.TopicID, epoch protocol.LeaderEpoch, change func(r *Replica) (protocol.Offset, error)) (FollowerPosition, error) {
+	r, err := m.find(tp, topicID)
 	if err != nil {
 		return FollowerPosition{}, err
 	}
@@ -135,10 +136,9 @@ func isOfLeader(err error) bool {
 // checkFollowing refuses what a fetcher of another epoch brings. appendMu is held, so the role stays.
 func (r *Replica) checkFollowing(epoch protocol.LeaderEpoch) error {
 	view := r.view.Load()
-	if err := r.failure(); err != nil {
-		return err
-	}
 	switch {
+	case r.failure() != nil:
+		return r.failure()
 	case view.Role == partition.Offline:
 		return protocol.Errorf(protocol.KafkaStorageError, "the log directory of %s is offline", r.tp)
 	case view.Role != partition.Follower:

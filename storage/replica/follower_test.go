@@ -52,7 +52,7 @@ func (f *fixture) expect(got FollowerPosition, err error, want FollowerPosition)
 func TestFollower(t *testing.T) {
 	f := newFixture(t)
 	f.lead(orders, following(3))
-	at, err := f.manager.BeginFollowing(f.now, orders, 3)
+	at, err := f.manager.BeginFollowing(f.now, orders, ordersID, 3)
 	f.expect(at, err, FollowerPosition{LastEpoch: -1})
 	waiting, _ := f.poll(reader(orders, 0))
 	first, second := stamped(0, 1, 5), stamped(7, 3, 2) // what compaction left of a leader's log
@@ -91,7 +91,7 @@ func TestFollowerRefuses(t *testing.T) {
 		{"back", []record.Batch{stamped(5, 3, 2), stamped(6, 3, 1), stamped(7, 3, 1)}, 7},
 		{"of a later epoch", []record.Batch{stamped(7, 4, 1)}, 7},
 	} {
-		at, err := f.manager.BeginFollowing(f.now, orders, 3)
+		at, err := f.manager.BeginFollowing(f.now, orders, ordersID, 3)
 		f.must(err)
 		at, err = f.copied(3, at.Offset, 0, 0, c.batches...)
 		if protocol.CodeOf(err) != protocol.CorruptMessage || at.Offset != c.end {
@@ -119,21 +119,21 @@ func TestFollowerTruncates(t *testing.T) {
 	f.must(err)
 	f.must(f.manager.checkpoint())
 	f.lead(orders, following(6))
-	at, err := f.manager.TruncateToLeader(f.now, orders, 6, wire.EpochEndOffset{Epoch: 3, EndOffset: 9})
+	at, err := f.manager.TruncateToLeader(f.now, orders, ordersID, 6, wire.EpochEndOffset{Epoch: 3, EndOffset: 9})
 	f.expect(at, err, FollowerPosition{Offset: 8, LastEpoch: 3, HighWatermark: 8})
-	at, err = f.manager.TruncateToLeader(f.now, orders, 6, wire.EpochEndOffset{Epoch: 2, EndOffset: 6})
+	at, err = f.manager.TruncateToLeader(f.now, orders, ordersID, 6, wire.EpochEndOffset{Epoch: 2, EndOffset: 6})
 	f.expect(at, err, FollowerPosition{Offset: 4, LastEpoch: 1, HighWatermark: 4})
 	if kept := f.store.HighWatermark(orders); kept > 4 {
 		t.Errorf("the file says that %d is committed", kept)
 	}
-	at, err = f.manager.FitToLeader(f.now, orders, 6, 0, 4)
+	at, err = f.manager.FitToLeader(f.now, orders, ordersID, 6, 0, 4)
 	f.expect(at, err, FollowerPosition{Offset: 4, LastEpoch: 1, HighWatermark: 4})
-	at, err = f.manager.FitToLeader(f.now, orders, 6, 30, 40)
+	at, err = f.manager.FitToLeader(f.now, orders, ordersID, 6, 30, 40)
 	f.expect(at, err, FollowerPosition{Offset: 30, LastEpoch: -1, LogStart: 30, HighWatermark: 30})
 	// The leader's log starts within a batch.
 	at, err = f.copied(6, 30, 33, 30, stamped(28, 5, 4), stamped(32, 6, 1))
 	f.expect(at, err, FollowerPosition{Offset: 33, LastEpoch: 6, LogStart: 30, HighWatermark: 33})
-	at, err = f.manager.FitToLeader(f.now, orders, 6, 10, 20)
+	at, err = f.manager.FitToLeader(f.now, orders, ordersID, 6, 10, 20)
 	f.expect(at, err, FollowerPosition{Offset: 20, LastEpoch: -1, LogStart: 20, HighWatermark: 20})
 }
 
@@ -148,4 +148,28 @@ func TestFollowerFlushes(t *testing.T) {
 	if view := f.store.Log(orders).View(); view.DurableEnd != 5 {
 		t.Errorf("only %d is durable", view.DurableEnd)
 	}
+}
+
+// TestFollowerOfAnotherTopic: what was fetched of a topic that is gone is not for the one that has its name now, in the same
+// epoch and at the same offset.
+func TestFollowerOfAnotherTopic(t *testing.T) {
+	f := newFixture(t)
+	f.lead(orders, following(0))
+	gone := protocol.TopicID{0xee}
+	_, err := f.manager.AppendFromLeader(f.now, LeaderData{
+		Partition: orders, TopicID: gone, LeaderEpoch: 0, Offset: 0, Records: stamped(0, 0, 3), HighWatermark: 3,
+	})
+	if protocol.CodeOf(err) != protocol.InconsistentTopicID {
+		t.Errorf("records: %v", err)
+	}
+	_, err = f.manager.AppendFromLeader(f.now, LeaderData{Partition: orders, TopicID: ordersID, Records: stamped(0, 0, 5), HighWatermark: 5})
+	f.must(err)
+	if _, err := f.manager.TruncateToLeader(f.now, orders, gone, 0, wire.EpochEndOffset{Epoch: 0, EndOffset: 2}); protocol.CodeOf(err) != protocol.InconsistentTopicID {
+		t.Errorf("truncation: %v", err)
+	}
+	if _, err := f.manager.FitToLeader(f.now, orders, gone, 0, 0, 2); protocol.CodeOf(err) != protocol.InconsistentTopicID {
+		t.Errorf("the leader's end: %v", err)
+	}
+	at, err := f.manager.BeginFollowing(f.now, orders, ordersID, 0)
+	f.expect(at, err, FollowerPosition{Offset: 5, HighWatermark: 5})
 }
