@@ -159,7 +159,7 @@ func (v *View) CheckRead(current protocol.LeaderEpoch, leaderOnly bool) error {
 // matching epoch in the request it may be about to be added, so it is told to
 // retry; without one nobody knows whose view is stale.
 func (v *View) CheckFollower(replica protocol.NodeID, current protocol.LeaderEpoch) error {
-	if slices.Contains(v.Replicas, replica) {
+	if slices.Contains(v.Replicas, replica) && replica != v.Leader {
 		return nil
 	}
 	if current != protocol.NoLeaderEpoch {

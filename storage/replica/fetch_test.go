@@ -99,6 +99,7 @@ func TestFetchErrors(t *testing.T) {
 		{"new epoch", func(r *FetchRequest) { r.Partitions[0].CurrentLeaderEpoch = 4 }, protocol.UnknownLeaderEpoch},
 		{"absurd last epoch", func(r *FetchRequest) { r.Partitions[0].LastFetchedEpoch = 99 }, protocol.OffsetOutOfRange},
 		{"not a replica", func(r *FetchRequest) { r.Replica = 8 }, protocol.NotLeaderOrFollower},
+		{"the leader itself", func(r *FetchRequest) { r.Replica, r.Partitions[0].CurrentLeaderEpoch = 1, 3 }, protocol.UnknownLeaderEpoch},
 		{"not yet a replica", func(r *FetchRequest) { r.Replica, r.Partitions[0].CurrentLeaderEpoch = 8, 3 }, protocol.UnknownLeaderEpoch},
 	}
 	for _, c := range cases {
