@@ -30,8 +30,8 @@ import (
 // hungLimit is how long one step may take on a busy machine.
 const hungLimit = 90 * time.Second
 
-// hungTimeout is ottla.disk.timeout.ms, long enough for a slow disk.
-const hungTimeout = 4 * time.Second
+// hungTimeout is ottla.disk.timeout.ms, long enough for a slow disk that others use too.
+const hungTimeout = 10 * time.Second
 
 const (
 	hungTopic      = "kept"
