@@ -20,7 +20,7 @@ func TestCutInASwapThatWaits(t *testing.T) {
 	for _, stuck := range []string{segment.LogSuffix, segment.IndexSuffix, segment.TimeIndexSuffix} {
 		t.Run(stuck, func(t *testing.T) {
 			met := 0
-			for seed := uint64(1); seed <= 6; seed++ {
+			for seed := uint64(1); seed <= 3; seed++ {
 				w, disk, o := prepared(t, seed, true)
 				disk.OnOperation(func(op vfs.Operation) error {
 					if op.Kind == vfs.OpRename && strings.HasSuffix(op.Name, stuck+segment.SwapSuffix) {
