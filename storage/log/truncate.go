@@ -100,7 +100,20 @@ func (l *Log) cutEpochs(end protocol.Offset) error {
 	if len(epochs) == len(l.epochs) {
 		return nil
 	}
-	return l.setEpochs(epochs)
+	return l.dropEpochs(epochs)
+}
+
+// dropEpochs is setEpochs for epochs without batches. The log is cut already: where the file finds no room it says too much, of
+// which a start believes nothing, and it comes before the next batch.
+func (l *Log) dropEpochs(rest []checkpoint.EpochStart) error {
+	if err := l.setEpochs(rest); !noSpace(err) {
+		return err
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.epochs, l.epochsAhead = rest, true
+	l.publish()
+	return nil
 }
 
 // TruncateFullyAndStartAt drops everything; the log is empty and begins at offset.
@@ -137,5 +150,5 @@ func (l *Log) TruncateFullyAndStartAt(offset protocol.Offset) error {
 	l.producers.Reset(offset)
 	l.publish()
 	l.mu.Unlock()
-	return l.setEpochs(nil)
+	return l.dropEpochs(nil)
 }
