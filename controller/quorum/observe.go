@@ -128,7 +128,11 @@ func (q *Quorum) arrived(now time.Time, a arrival) error {
 		got, err = q.read(a.fetch, a.resp)
 	}
 	if err != nil {
-		q.complain("the metadata quorum did not answer", a.fetch.To, err)
+		what := "the metadata quorum did not answer"
+		if code := protocol.CodeOf(err); a.err == nil && code == protocol.InconsistentClusterID {
+			what = "a node of a metadata quorum is of another cluster than this node, " + q.options.Observe.ClusterID
+		}
+		q.complain(what, a.fetch.To, err)
 		q.core.Failed(now, a.fetch)
 		return nil
 	}
@@ -218,25 +222,36 @@ func (q *Quorum) epochEnd(epoch protocol.LeaderEpoch) raft.EpochEnd {
 	return raft.EpochEnd{Epoch: found, End: end}
 }
 
-// replicate appends what the leader sent and learns how far it is committed.
+// brokenRetry is how long records that cannot be appended are not asked for again.
+const brokenRetry = 500 * time.Millisecond
+
+// replicate appends what the leader sent and learns how far it is committed. What is no
+// continuation of the log is asked for again: it is damaged on the way, or there.
 func (q *Quorum) replicate(now time.Time, content []byte) error {
 	before := q.log.View().LogEndOffset
-	entries, err := entriesOf(content, before)
-	if err != nil {
-		return err
-	}
+	entries, broken := entriesOf(content, before)
 	if len(entries) > 0 {
-		err = q.log.Append(now, q.core.Epoch(), entries)
+		err := q.log.Append(now, q.core.Epoch(), entries)
 		if err == nil {
-			err = firstError(entries)
+			var refused error
+			if refused, err = q.cutRefused(entries); refused != nil {
+				broken = refused
+			}
 		}
 		if flush := q.log.Flush(now); flush != nil && err == nil {
 			return &flushError{flush}
 		}
+		if err != nil && !q.noSpace(err) {
+			return err
+		}
+		if err != nil {
+			q.options.Logger.Error("no space for the metadata log", "error", err, "retryIn", snapshotRetry)
+			q.core.Hold(now.Add(snapshotRetry))
+		}
 	}
 	end := q.log.View().LogEndOffset
 	for _, e := range entries {
-		if e.Batch.NextOffset() > end {
+		if e.Err != nil || e.Batch.NextOffset() > end {
 			break
 		}
 		q.snapshots.bytes += int64(e.Batch.Size())
@@ -244,32 +259,36 @@ func (q *Quorum) replicate(now time.Time, content []byte) error {
 			return err
 		}
 	}
-	if err != nil && !q.noSpace(err) {
-		return err
-	}
-	if err != nil {
-		q.options.Logger.Error("no space for the metadata log", "error", err, "retryIn", snapshotRetry)
-		q.core.Hold(now.Add(snapshotRetry))
-	}
 	effects := q.core.Replicated(end, q.lastEpoch())
-	clear(q.observed.troubles)
+	if broken == nil {
+		clear(q.observed.troubles)
+	} else {
+		q.complain("the leader of the metadata quorum sent what cannot be appended", *q.core.LeaderAddress(), broken)
+		q.core.Hold(now.Add(brokenRetry))
+	}
 	if effects.HighWatermark != protocol.NoOffset {
 		q.log.SetHighWatermark(effects.HighWatermark)
 	}
 	return q.deliver(now, max(q.core.HighWatermark(), q.delivered))
 }
 
-func firstError(entries []*log.Entry) error {
+// cutRefused gives the fault of the first batch that was not appended. Those behind it,
+// if any was, would leave a hole.
+func (q *Quorum) cutRefused(entries []*log.Entry) (refused, err error) {
 	for _, e := range entries {
-		if e.Err != nil {
-			return e.Err
+		if e.Err == nil {
+			continue
 		}
+		if base := e.Batch.BaseOffset(); base < q.log.View().LogEndOffset {
+			err = q.log.TruncateTo(base)
+		}
+		return e.Err, err
 	}
-	return nil
+	return nil, nil
 }
 
 // entriesOf parts the leader's bytes into batches, which must continue the log. The
-// last may be cut off.
+// last may be cut off. The error is of the first that does not; those before it are given.
 func entriesOf(content []byte, next protocol.Offset) ([]*log.Entry, error) {
 	var entries []*log.Entry
 	for len(content) > 0 {
@@ -281,10 +300,10 @@ func entriesOf(content []byte, next protocol.Offset) ([]*log.Entry, error) {
 			err = batch.CheckCRC()
 		}
 		if err != nil {
-			return nil, fmt.Errorf("the leader of the metadata quorum sent a batch that is damaged, at offset %d: %w", next, err)
+			return entries, fmt.Errorf("a batch is damaged, at offset %d: %w", next, err)
 		}
 		if batch.BaseOffset() != next {
-			return nil, fmt.Errorf("the leader of the metadata quorum sent a batch of offset %d where %d was due", batch.BaseOffset(), next)
+			return entries, fmt.Errorf("a batch has offset %d where %d was due", batch.BaseOffset(), next)
 		}
 		entries = append(entries, &log.Entry{Batch: batch, Origin: log.OriginFollower})
 		next, content = batch.NextOffset(), rest

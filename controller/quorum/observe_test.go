@@ -1,8 +1,11 @@
 package quorum
 
 import (
+	"encoding/binary"
 	"fmt"
+	"hash/crc32"
 	"path"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -11,6 +14,7 @@ import (
 
 	"ottla/controller/raft"
 	"ottla/protocol"
+	"ottla/protocol/record"
 	"ottla/storage/log"
 	"ottla/storage/vfs"
 )
@@ -22,8 +26,10 @@ type watcher struct {
 	leader *rig
 	// committed is what the leader is made to say; NoOffset: what is so.
 	committed protocol.Offset
-	sent      int
-	waiting   []func()
+	// spoil, if set, changes the leader's answers.
+	spoil   func(*kmsg.FetchResponse)
+	sent    int
+	waiting []func()
 }
 
 var observerKey = raft.ReplicaKey{ID: 7, Directory: protocol.UUID{0xd7}}
@@ -53,7 +59,11 @@ func (w *watcher) send(_ raft.Address, req kmsg.Request, done func(kmsg.Response
 	w.waiting = append(w.waiting, func() {
 		switch req := req.(type) {
 		case *kmsg.FetchRequest:
-			done(w.leader.serveFetch(w.t, req, w.committed), nil)
+			resp := w.leader.serveFetch(w.t, req, w.committed)
+			if w.spoil != nil {
+				w.spoil(resp)
+			}
+			done(resp, nil)
 		case *kmsg.FetchSnapshotRequest:
 			done(w.leader.serveSnapshot(w.t, req), nil)
 		}
@@ -231,6 +241,52 @@ func TestObserverMendsItsEnd(t *testing.T) {
 			t.Errorf("nothing was said of the cut: %s", next.log.String())
 		}
 		must(t, next.q.Close(next.now))
+	}
+}
+
+// TestObserverAsksAgain: batches that are damaged, that do not continue the log or that the leader cannot have written yet are
+// not appended, nor what stands behind them; the good ones before them are, and the rest is fetched again.
+func TestObserverAsksAgain(t *testing.T) {
+	for name, spoil := range map[string]func(record.Batch){
+		"damaged":         func(b record.Batch) { b[len(b)-1] ^= 1 },
+		"another offset":  func(b record.Batch) { b.SetBaseOffset(b.BaseOffset() + 5) },
+		"of later epochs": func(b record.Batch) { b.SetPartitionLeaderEpoch(1000) },
+		"no offsets": func(b record.Batch) {
+			binary.BigEndian.PutUint32(b[23:], 0xfffffff0) // lastOffsetDelta
+			binary.BigEndian.PutUint32(b[17:], crc32.Checksum(b[21:], crc32.MakeTable(crc32.Castagnoli)))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			leader := leading(t)
+			for from := range 10 {
+				leader.mustSubmit(numbered(20*from, 20)...)
+			}
+			w := watch(t, leader)
+			spoiled := 0
+			w.spoil = func(resp *kmsg.FetchResponse) {
+				p := &resp.Topics[0].Partitions[0]
+				_, rest, err := record.Next(p.RecordBatches)
+				if err != nil || spoiled == 5 {
+					return
+				}
+				if batch, _, err := record.Next(rest); err == nil {
+					spoiled++
+					spoil(batch)
+				}
+			}
+			must(t, w.start())
+			w.follows()
+			if len(w.fatal) > 0 || spoiled != 5 {
+				t.Fatalf("%d answers were spoiled, %v", spoiled, w.fatal)
+			}
+			ours, theirs := batchesOf(t, w.fs), batchesOf(t, leader.fs)
+			if !slices.EqualFunc(ours, theirs, func(a, b record.Batch) bool { return string(a) == string(b) }) {
+				t.Errorf("%d batches are not the leader's %d", len(ours), len(theirs))
+			}
+			if !strings.Contains(w.log.String(), "sent what cannot be appended") {
+				t.Errorf("nothing was said: %s", w.log.String())
+			}
+		})
 	}
 }
 
