@@ -51,6 +51,31 @@ func TestCutWithoutRoom(t *testing.T) {
 	}
 }
 
+// TestAnewWithoutRoom begins a log anew where a file finds no room as long as what is dropped is there.
+func TestAnewWithoutRoom(t *testing.T) {
+	for _, suffix := range []string{".log", ".index", ".timeindex"} {
+		disk := newDisk(1)
+		l := createLog(t, disk, smallOptions())
+		for i := range int32(10) {
+			appendOne(t, l, OriginClient, batchBy(7, 0, 3*i, 3, false))
+		}
+		room := false
+		disk.OnOperation(func(op vfs.Operation) error {
+			room = room || op.Kind == vfs.OpRemove && strings.HasSuffix(op.Name, ".log.deleted")
+			if op.Kind == vfs.OpCreate && strings.HasSuffix(op.Name, suffix) && !room {
+				return syscall.EDQUOT
+			}
+			return nil
+		})
+		check(t, l.TruncateFullyAndStartAt(40))
+		appendOne(t, l, OriginClient, batchBy(7, 0, 0, 3, false))
+		if !room || l.View().LogStartOffset != 40 || l.View().LogEndOffset != 43 {
+			t.Errorf("%s: %+v, asked for room: %v", suffix, l.View(), room)
+		}
+		likeOpened(t, l, disk)
+	}
+}
+
 // likeOpened compares a log with what a start makes of its files.
 func likeOpened(t *testing.T, l *Log, disk *vfs.Mem) {
 	t.Helper()

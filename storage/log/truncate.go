@@ -136,6 +136,11 @@ func (l *Log) TruncateFullyAndStartAt(offset protocol.Offset) error {
 		return l.poison(err)
 	}
 	fresh, err := segment.Create(l.env.Files, l.dir, offset, l.segmentOptions(), l.nowMs())
+	if noSpace(err) { // there may be room once what was dropped is gone, for which nobody can wait
+		if err = l.doomed.Clear(l.env.FS); err == nil {
+			fresh, err = segment.Create(l.env.Files, l.dir, offset, l.segmentOptions(), l.nowMs())
+		}
+	}
 	if err != nil {
 		return l.poison(err)
 	}

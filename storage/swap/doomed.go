@@ -78,6 +78,19 @@ func (d *Doomed) Bury(fsys vfs.FS, now time.Time, delay time.Duration) error {
 	return nil
 }
 
+// Clear removes all files at once.
+func (d *Doomed) Clear(fsys vfs.FS) error {
+	var errs []error
+	for i := range d.list {
+		errs = append(errs, d.list[i].remove(fsys))
+	}
+	d.list = nil
+	if err := errors.Join(errs...); err != nil {
+		return fmt.Errorf("cannot remove deleted files: %w", err)
+	}
+	return nil
+}
+
 func (f *doomed) remove(fsys vfs.FS) error {
 	if f.segment != nil {
 		return f.segment.Remove()
