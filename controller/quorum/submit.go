@@ -331,7 +331,11 @@ func (q *Quorum) activate(now time.Time) error {
 // fail ends what cannot be made good. With the log written as it was before
 // (no space left), the machine is loaded anew and goes on; else the node stops.
 func (q *Quorum) fail(now time.Time, cause error) {
-	q.options.Logger.Error("metadata log write failed", "error", cause)
+	what := "metadata log write failed"
+	if q.observes() {
+		what = "the metadata can no longer be followed"
+	}
+	q.options.Logger.Error(what, "error", cause)
 	if q.active && q.noSpace(cause) {
 		q.active = false
 		q.options.Machine.Resign()
