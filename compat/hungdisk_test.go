@@ -244,7 +244,7 @@ func (h *hung) produce(ctx context.Context, partition int32) {
 	}
 	defer client.Close()
 	for n := h.acked[partition].Load(); ctx.Err() == nil; n++ {
-		err := client.ProduceSync(ctx, &kgo.Record{Topic: hungTopic, Partition: partition, Value: []byte(strconv.FormatInt(n, 10)), Headers: []kgo.RecordHeader{{Value: make([]byte, 2000)}}}).FirstErr()
+		err := client.ProduceSync(ctx, &kgo.Record{Topic: hungTopic, Partition: partition, Value: []byte(strconv.FormatInt(n, 10)), Headers: []kgo.RecordHeader{{Value: make([]byte, 500)}}}).FirstErr()
 		switch {
 		case err == nil:
 			h.acked[partition].Store(n + 1)
