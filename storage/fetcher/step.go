@@ -21,17 +21,14 @@ const unregisteredPause = 20 * time.Millisecond
 // step begins what is new, and sends the next request, if there is something to ask. busy is set, and stays so until the
 // answer is handled.
 func (one *fetcher) step(now time.Time) {
-	for {
-		begin := one.toBegin(now)
+	begin, req := one.next(now)
+	for len(begin) > 0 {
 		for _, p := range begin {
 			position, err := one.of.options.Replicas.BeginFollowing(now, p.tp, p.topicID, p.epoch)
 			one.settle(now, p, position, err)
 		}
-		if len(begin) == 0 {
-			break
-		}
+		begin, req = one.next(now)
 	}
-	req := one.next(now)
 	if req == nil {
 		one.of.wake()
 		return
@@ -41,10 +38,8 @@ func (one *fetcher) step(now time.Time) {
 	})
 }
 
-// toBegin gives the parts whose position is to be asked, and ends the pauses that are over.
+// toBegin gives the parts whose position is to be asked, and ends the pauses that are over. mu is held.
 func (one *fetcher) toBegin(now time.Time) (begin []*part) {
-	one.of.mu.Lock()
-	defer one.of.mu.Unlock()
 	waiting := one.delayed[:0]
 	for _, p := range one.delayed {
 		if now.Before(p.notBefore) {
@@ -64,32 +59,36 @@ func (one *fetcher) toBegin(now time.Time) (begin []*part) {
 	return begin
 }
 
-// next makes the next request, or ends the step.
-func (one *fetcher) next(now time.Time) kmsg.Request {
+// next gives the parts that are to begin, or makes the next request, or ends the step. All of that is one look: a part that
+// is assigned between two would be in neither.
+func (one *fetcher) next(now time.Time) (begin []*part, req kmsg.Request) {
 	one.of.mu.Lock()
 	defer one.of.mu.Unlock()
+	if begin = one.toBegin(now); len(begin) > 0 {
+		return begin, nil
+	}
 	epoch, registered := one.of.options.brokerEpoch()
 	if !registered {
 		one.notBefore = now.Add(unregisteredPause)
 	}
 	if !one.of.closed && !now.Before(one.notBefore) {
 		if req := one.locate(now); req != nil {
-			return req
+			return nil, req
 		}
 		if req := one.build(now, epoch); req != nil {
-			return req
+			return nil, req
 		}
 	}
 	one.busy = false
 	one.dropIfIdle()
 	if now.Before(one.notBefore) && len(one.parts) > 0 {
 		one.dueAt(one.notBefore)
-		return nil
+		return nil, nil
 	}
 	for _, p := range one.delayed {
 		one.dueAt(p.notBefore)
 	}
-	return nil
+	return nil, nil
 }
 
 // locate asks where the logs begin or end that are not where they were fetched. mu is held.
