@@ -281,8 +281,8 @@ func closeAll(clients []*kgo.Client) {
 	all.Wait()
 }
 
-// described asks the coordinator for the state of a group and what each member has.
-func described(t *testing.T, node *harness.Node, group, topic string, next bool) (state string, members map[string][]int32) {
+// describe asks the coordinator for the state of a group and what each member has.
+func describe(t *testing.T, node *harness.Node, group, topic string, next bool) (state string, members map[string][]int32) {
 	t.Helper()
 	ctx := cellContext(t)
 	if !next {
@@ -311,9 +311,17 @@ func described(t *testing.T, node *harness.Node, group, topic string, next bool)
 // sameAsCoordinator compares what the members own with what the coordinator describes.
 func sameAsCoordinator(t *testing.T, node *harness.Node, group, topic string, next bool, l *ledger, clients []*kgo.Client) {
 	t.Helper()
-	state, described := described(t, node, group, topic, next)
-	if state != "Stable" {
-		t.Errorf("the group is %s", state)
+	// A member of the protocol consumer tells what it owns with its next heartbeat: until then the group is Reconciling.
+	var described map[string][]int32
+	err := suite.Eventually(cellContext(t), func() error {
+		var state string
+		if state, described = describe(t, node, group, topic, next); state != "Stable" {
+			return fmt.Errorf("the group is %s", state)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Error(err)
 	}
 	own := map[string][]int32{}
 	l.mu.Lock()

@@ -229,10 +229,14 @@ func Values(prefix string, n, sizeBytes int) []Record {
 func Eventually(ctx context.Context, ask func() error) error {
 	ticker := time.NewTicker(20 * time.Millisecond)
 	defer ticker.Stop()
+	var err error
 	for {
-		err := ask()
-		if err == nil {
+		before := err
+		if err = ask(); err == nil {
 			return nil
+		}
+		if ctx.Err() != nil && before != nil {
+			err = before // the question itself ran out of time: what it said last tells more
 		}
 		select {
 		case <-ticker.C:
