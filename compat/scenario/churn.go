@@ -25,23 +25,23 @@ func groupChurn(t *T) {
 	first := startMember(t.Ctx, c, o)
 	t.Reach(partitions*20, first)
 	second := startMember(t.Ctx, c, o)
-	t.assigned(topic, topic, 2, partitions)
+	t.assigned(topic, topic, 2, partitions, first, second)
 	t.Fill(topic, partitions, 20, 20)
 	t.Reach(partitions*40, first, second)
 
 	dying := o
 	dying.Count, dying.Die = 30, true
 	third := startMember(t.Ctx, c, dying)
-	t.assigned(topic, topic, 3, partitions)
+	t.assigned(topic, topic, 3, partitions, first, second, third)
 	t.Fill(topic, partitions, 40, 40)
 	t.Must(<-third.done, "the member that dies")
-	t.assigned(topic, topic, 2, partitions) // once the session of the dead is over
+	t.assigned(topic, topic, 2, partitions, first, second) // once the session of the dead is over
 	t.Fill(topic, partitions, 80, 20)
 	t.Committed(topic, topic, partitions, 100)
 
 	left, err := second.End()
 	t.Must(err, "the member that leaves")
-	t.assigned(topic, topic, 1, partitions)
+	t.assigned(topic, topic, 1, partitions, first)
 	t.Fill(topic, partitions, 100, 20)
 	t.Committed(topic, topic, partitions, 120)
 	stayed, err := first.End()
@@ -180,7 +180,7 @@ func group500(t *T) {
 	}
 	c, o := as[suite.GroupMember](t), suite.MemberOptions{Group: topic, Topic: topic}
 	members := []*Member{startMember(t.Ctx, c, o), startMember(t.Ctx, c, o)}
-	t.assigned(topic, topic, 2, partitions)
+	t.assigned(topic, topic, 2, partitions, members...)
 	for i := range n { // one after the other: what is sent again without idempotence may change places
 		var sent []suite.Record
 		for p := range partitions {

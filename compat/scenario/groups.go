@@ -140,9 +140,14 @@ func (t *T) Committed(group, topic string, partitions int, want int64) {
 }
 
 // assigned waits until a group is Stable with so many members, of which each has partitions, and every partition one of them.
-func (t *T) assigned(group, topic string, members, partitions int) {
+func (t *T) assigned(group, topic string, members, partitions int, known ...*Member) {
 	t.Helper()
-	t.Must(suite.Eventually(t.Ctx, func() error {
+	err := suite.Eventually(t.Ctx, func() error {
+		for _, m := range known {
+			if err := m.failed(); err != nil {
+				t.Fatalf("a member of group %s: %v", group, err)
+			}
+		}
 		state, owners, err := t.Ref.Assignment(t.Ctx, group, topic)
 		if err != nil {
 			return err
@@ -159,7 +164,15 @@ func (t *T) assigned(group, topic string, members, partitions int) {
 			return fmt.Errorf("the group is %s with %v", state, owners)
 		}
 		return nil
-	}), "members of group "+group)
+	})
+	if err == nil {
+		return
+	}
+	told := ""
+	for _, m := range known {
+		told += "\n" + m.told(t.Ref)
+	}
+	t.Fatalf("members of group %s: %v%s", group, err, told)
 }
 
 // Reach waits until members have read so many records together.
@@ -194,6 +207,19 @@ func (m *Member) Alive() error {
 	default:
 		return nil
 	}
+}
+
+// failed gives the error of a member that has ended with one.
+func (m *Member) failed() error {
+	select {
+	case err := <-m.done:
+		m.done <- err
+		if err != nil {
+			return fmt.Errorf("ended after %d records: %w", m.read.Load(), err)
+		}
+	default:
+	}
+	return nil
 }
 
 // waitFor asks again until the answer is yes or an error.
@@ -231,7 +257,7 @@ func groupShares(t *T) {
 	topic := t.Topic("", partitions, "retention.ms=-1")
 	c, o := as[suite.GroupMember](t), suite.MemberOptions{Group: topic, Topic: topic}
 	first, second := startMember(t.Ctx, c, o), startMember(t.Ctx, c, o)
-	t.assigned(topic, topic, 2, partitions)
+	t.assigned(topic, topic, 2, partitions, first, second)
 	t.Fill(topic, partitions, 0, 50)
 	t.Reach(partitions*50, first, second)
 	left, err := second.End()
