@@ -335,7 +335,7 @@ func (h *handedOver) toOttla(left string) {
 	h.Cleanup(ottla.Close)
 	restart(h.T, ottla)
 	h.sameUntilAborted(h.before, h.take())
-	h.checkAcked("k", true)
+	h.checkAcked("k", true, harness.Ottla)
 	if err := datadir.GoOn(cellContext(h.T), h.base.Addr()); err != nil {
 		h.Fatalf("%v\n%s", err, ottla.LogTail(20))
 	}
@@ -437,8 +437,9 @@ func (h *handedOver) listing() []string {
 	return all
 }
 
-// checkAcked judges the transactions with a prefix that were written until the server died; last says that none were after them.
-func (h *handedOver) checkAcked(prefix string, last bool) {
+// checkAcked judges, by what a server of a kind serves now, the transactions with a prefix that were written until the one before it
+// died; last says that none were after them.
+func (h *handedOver) checkAcked(prefix string, last bool, by harness.Kind) {
 	h.Helper()
 	said := h.acked[prefix]
 	if said == nil {
@@ -446,7 +447,7 @@ func (h *handedOver) checkAcked(prefix string, last bool) {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
-	state, faults, err := datadir.CheckAcked(ctx, h.base.Addr(), prefix, said, last)
+	state, faults, err := datadir.CheckAcked(ctx, h.base.Addr(), prefix, said, last, by == harness.Kafka)
 	if err != nil {
 		h.Fatal(err)
 	}
@@ -470,8 +471,8 @@ func (h *handedOver) backToKafka(left string) {
 	h.properties(file, false)
 	h.do("start", file)
 	h.same("back on Apache Kafka", h.before, h.take())
-	h.checkAcked("o", true)
-	h.checkAcked("k", false)
+	h.checkAcked("o", true, harness.Kafka)
+	h.checkAcked("k", false, harness.Kafka)
 	if kept := h.do("kept", h.base.Addr(), h.sasl); kept != h.kept {
 		h.same("what Ottla does not serve, back on Apache Kafka", strings.Split(h.kept, "\n"), strings.Split(kept, "\n"))
 	}
@@ -507,7 +508,7 @@ func (h *handedOver) onItsOwn(version string) {
 	h.log = filepath.Join(dir, "again.log")
 	h.jvm = startJVM(h.T, version, h.log)
 	h.do("start", filepath.Join(dir, "server.properties"))
-	h.checkAcked("k", true)
+	h.checkAcked("k", true, harness.Kafka)
 	h.do("stop")
 	text, err := os.ReadFile(h.log)
 	if err != nil {
