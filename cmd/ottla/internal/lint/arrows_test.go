@@ -70,8 +70,10 @@ var arrows = map[string][]string{
 	"cmd/ottla/internal/metrics":    {"cmd/ottla/internal/api"},
 	"cmd/ottla/internal/memory":     {},
 	"cmd/ottla/internal/node":       {"cmd/ottla/internal/memory", "cmd/ottla/internal/metrics"},
-	"cmd/ottla/internal/sim":        {"cmd/ottla/internal/node", "cmd/ottla/internal/check", "compat/history"},
-	"cmd/ottla/internal/simcluster": {"below", "cmd/ottla/internal/session"},
+	"cmd/ottla/internal/seeded":     {},
+	"cmd/ottla/internal/mutant":     {},
+	"cmd/ottla/internal/sim":        {"cmd/ottla/internal/node", "cmd/ottla/internal/check", "cmd/ottla/internal/seeded", "cmd/ottla/internal/mutant", "compat/history"},
+	"cmd/ottla/internal/simcluster": {"below", "cmd/ottla/internal/session", "cmd/ottla/internal/seeded", "cmd/ottla/internal/mutant"},
 	"cmd/ottla/internal/lint":       {},
 	"cmd/ottla":                     {"cmd/ottla/internal/node", "cmd/ottla/internal/check"},
 

@@ -7,6 +7,8 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"ottla/protocol"
+
+	"ottla/cmd/ottla/internal/seeded"
 )
 
 // admin creates the topics, deletes and recreates some, adds partitions, deletes
@@ -14,7 +16,7 @@ import (
 type admin struct {
 	s       *Simulation
 	host    *host
-	random  *random
+	random  *seeded.Random
 	conn    *conn
 	pumping bool
 	busy    bool
@@ -33,7 +35,7 @@ type adminTopic struct {
 }
 
 func newAdmin(s *Simulation, h *host) *admin {
-	a := &admin{s: s, host: h, random: s.random.fork()}
+	a := &admin{s: s, host: h, random: s.random.Fork()}
 	for _, t := range s.plan.topics {
 		if !t.auto {
 			a.topics = append(a.topics, &adminTopic{plan: t, wanted: true, count: t.partitions})
@@ -45,14 +47,14 @@ func newAdmin(s *Simulation, h *host) *admin {
 	return a
 }
 
-func (a *admin) start() { a.again(a.random.between(0, 500*time.Millisecond)) }
+func (a *admin) start() { a.again(a.random.Between(0, 500*time.Millisecond)) }
 
 func (a *admin) again(delay time.Duration) {
 	if a.pumping {
 		return
 	}
 	a.pumping = true
-	a.s.after(delay, "admin works", func() {
+	a.s.After(delay, "admin works", func() {
 		a.pumping = false
 		a.turn()
 	})
@@ -69,9 +71,9 @@ func (a *admin) turn() {
 			return
 		}
 	}
-	delay := a.random.between(time.Millisecond, 500*time.Millisecond)
+	delay := a.random.Between(time.Millisecond, 500*time.Millisecond)
 	if !a.busy && !a.settle() && a.s.phase == working {
-		delay = a.random.between(100*time.Millisecond, 3*time.Second)
+		delay = a.random.Between(100*time.Millisecond, 3*time.Second)
 		if len(a.orders) > 0 {
 			next := a.orders[0]
 			a.orders = append(a.orders[1:], next)
@@ -106,15 +108,15 @@ func (a *admin) settle() bool {
 
 // change wants something else.
 func (a *admin) change() {
-	t := a.topics[a.random.below(len(a.topics))]
+	t := a.topics[a.random.Below(len(a.topics))]
 	switch {
-	case t.plan.churn && (t.current == nil || a.random.chance(500)):
+	case t.plan.churn && (t.current == nil || a.random.Chance(500)):
 		t.wanted = !t.wanted
 		t.count = t.plan.partitions
 	case t.current == nil:
-	case len(a.s.plan.dirs) > 1 && a.random.chance(250):
+	case len(a.s.plan.dirs) > 1 && a.random.Chance(250):
 		a.move(t)
-	case t.plan.grows && t.count < 6 && a.random.chance(500):
+	case t.plan.grows && t.count < 6 && a.random.Chance(500):
 		t.count++
 	case t.plan.trimmed:
 		a.trim(t)
@@ -134,7 +136,7 @@ func (a *admin) idle() string {
 func (a *admin) send(req kmsg.Request, lowest, highest int, done func(resp kmsg.Response, incarnation int)) {
 	a.busy = true
 	conn := a.conn
-	conn.send(req, int16(lowest+a.random.below(highest-lowest+1)), 20*time.Second, true, func(resp kmsg.Response, err error) {
+	conn.send(req, int16(lowest+a.random.Below(highest-lowest+1)), 20*time.Second, true, func(resp kmsg.Response, err error) {
 		if conn == a.conn {
 			a.busy = false
 		}
@@ -164,7 +166,7 @@ func (a *admin) create(t *adminTopic) {
 		case code == protocol.TopicAlreadyExists:
 			a.find(t)
 		case a.later(code), code == protocol.InvalidReplicationFactor: // the broker may be fenced for a moment
-			a.s.tracef("admin: creating %s gave %s", t.plan.name, code)
+			a.s.Linef("admin: creating %s gave %s", t.plan.name, code)
 		default:
 			a.s.violate("admin: creating %s (%+v) gave %s: %s", t.plan.name, t.plan.configs, code, text(answer.ErrorMessage))
 		}
@@ -260,11 +262,11 @@ func (a *admin) grow(t *adminTopic) {
 
 // trim deletes records of one partition.
 func (a *admin) trim(t *adminTopic) {
-	p := t.current.part(int32(a.random.below(len(t.current.parts))))
+	p := t.current.part(int32(a.random.Below(len(t.current.parts))))
 	from := p.seen.start
-	to := from + protocol.Offset(a.random.below(int(p.seen.highWatermark-from)+1))
+	to := from + protocol.Offset(a.random.Below(int(p.seen.highWatermark-from)+1))
 	asked := to
-	if a.random.chance(200) {
+	if a.random.Chance(200) {
 		asked, to = -1, 1<<62
 	}
 	before := a.s.model.deletes[p.tp()]
@@ -318,7 +320,7 @@ func (a *admin) moveTo(t *adminTopic, dirs []string, perMille int) {
 	for _, dir := range dirs {
 		topic := kmsg.AlterReplicaLogDirsRequestDirTopic{Topic: t.plan.name}
 		for n := range t.current.parts {
-			if a.random.chance(perMille) {
+			if a.random.Chance(perMille) {
 				topic.Partitions = append(topic.Partitions, int32(n))
 			}
 		}

@@ -7,6 +7,8 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"ottla/protocol"
+
+	"ottla/cmd/ottla/internal/seeded"
 )
 
 // consumer reads all partitions of its topics, one fetch at a time, with or without
@@ -16,7 +18,7 @@ type consumer struct {
 	host   *host
 	name   string
 	plan   consumerPlan
-	random *random
+	random *seeded.Random
 
 	conn     *conn
 	asking   bool // for metadata or offsets
@@ -53,17 +55,17 @@ type cursorPosition struct {
 func (c *cursor) part() *partModel { return c.topic.part(c.n) }
 
 func newConsumer(s *Simulation, h *host, i int) *consumer {
-	return &consumer{s: s, host: h, name: fmt.Sprintf("consumer%d", i), plan: s.plan.consumers[i], random: s.random.fork(), stale: true}
+	return &consumer{s: s, host: h, name: fmt.Sprintf("consumer%d", i), plan: s.plan.consumers[i], random: s.random.Fork(), stale: true}
 }
 
-func (c *consumer) start() { c.again(c.random.between(0, 3*time.Second)) }
+func (c *consumer) start() { c.again(c.random.Between(0, 3*time.Second)) }
 
 func (c *consumer) again(delay time.Duration) {
 	if c.pumping {
 		return
 	}
 	c.pumping = true
-	c.s.after(delay, c.name+" works", func() {
+	c.s.After(delay, c.name+" works", func() {
 		c.pumping = false
 		c.turn()
 	})
@@ -82,7 +84,7 @@ func (c *consumer) turn() {
 	}
 	switch unplaced := c.unplaced(); {
 	case c.asking || c.fetching:
-	case c.stale || c.missing && c.random.chance(50):
+	case c.stale || c.missing && c.random.Chance(50):
 		c.askMetadata()
 	case len(unplaced) > 0:
 		c.askOffsets(unplaced)
@@ -91,13 +93,13 @@ func (c *consumer) turn() {
 	default:
 		c.stale = true
 	}
-	c.again(c.random.between(c.plan.pace/2, 3*c.plan.pace/2))
+	c.again(c.random.Between(c.plan.pace/2, 3*c.plan.pace/2))
 }
 
 func (c *consumer) disconnected() {
 	c.asking, c.fetching, c.stale = false, false, true
 	c.endSession()
-	c.again(c.random.between(0, 50*time.Millisecond))
+	c.again(c.random.Between(0, 50*time.Millisecond))
 }
 
 func (c *consumer) endSession() {
@@ -130,7 +132,7 @@ func (c *consumer) unplaced() []*cursor {
 func (c *consumer) askMetadata() {
 	c.asking = true
 	conn := c.conn
-	conn.send(metadataRequest(c.random, c.plan.topics, c.s.phase == working), int16(10+c.random.below(4)), 10*time.Second, true, func(resp kmsg.Response, err error) {
+	conn.send(metadataRequest(c.random, c.plan.topics, c.s.phase == working), int16(10+c.random.Below(4)), 10*time.Second, true, func(resp kmsg.Response, err error) {
 		if conn == c.conn {
 			c.asking = false
 		}
@@ -153,7 +155,7 @@ func (c *consumer) learn(resp *kmsg.MetadataResponse) {
 		c.forget(t.name, t.id)
 		for j := range topic.Partitions {
 			p := c.cursor(t, topic.Partitions[j].Partition)
-			if epoch := protocol.LeaderEpoch(topic.Partitions[j].LeaderEpoch); c.plan.version >= 9 && c.random.chance(700) {
+			if epoch := protocol.LeaderEpoch(topic.Partitions[j].LeaderEpoch); c.plan.version >= 9 && c.random.Chance(700) {
 				p.leaderEpoch = max(p.leaderEpoch, epoch)
 			}
 		}
@@ -173,7 +175,7 @@ func (c *consumer) cursor(t *topicModel, n int32) *cursor {
 	case fromLatest:
 		p.lookup = -1
 	case fromTime:
-		p.lookup = c.s.now.UnixMilli() - int64(c.random.below(20000))
+		p.lookup = c.s.Now.UnixMilli() - int64(c.random.Below(20000))
 	}
 	c.cursors = append(c.cursors, p)
 	return p
@@ -210,7 +212,7 @@ func (c *consumer) askOffsets(cursors []*cursor) {
 		req.Topics = append(req.Topics, topic)
 	}
 	conn := c.conn
-	conn.send(req, int16(4+c.random.below(6)), 10*time.Second, true, func(resp kmsg.Response, err error) {
+	conn.send(req, int16(4+c.random.Below(6)), 10*time.Second, true, func(resp kmsg.Response, err error) {
 		if conn == c.conn {
 			c.asking = false
 		}
@@ -261,7 +263,7 @@ func (c *consumer) excuse(code protocol.ErrorCode, what string, p *partModel) {
 }
 
 func excuse(s *Simulation, who string, code protocol.ErrorCode, what string, p *partModel) {
-	s.tracef("%s: %s of %s gave %s", who, what, p, code)
+	s.Linef("%s: %s of %s gave %s", who, what, p, code)
 	switch code {
 	case protocol.UnknownTopicOrPartition, protocol.UnknownTopicID, protocol.InconsistentTopicID:
 		if !p.topic.deleteAsked {

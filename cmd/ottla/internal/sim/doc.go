@@ -11,8 +11,8 @@
 // It is not a test of sockets, goroutines or locks: those are races and compat's.
 // Only tests use it; nothing imports it.
 //
-// The parts: scheduler.go (events), host.go (a machine: disk, process, parts, tasks),
-// network.go (connections), faults.go, swarm.go (what a seed chooses), producer.go,
+// The parts: package seeded (events and random choices), host.go (a machine: disk, process, parts,
+// tasks), network.go (connections), faults.go, swarm.go (what a seed chooses), producer.go,
 // consumer.go, admin.go (clients), transactor.go and transacting.go (producers and
 // copiers in transactions; txreading.go, txending.go: what must be true of them, with
 // compat/history over all that they saw), loads.go (what coordinators load once their

@@ -22,7 +22,7 @@ func (s *Simulation) heal() {
 			h.die(kill)
 		}
 	}
-	deadline := s.now.Add(healTime)
+	deadline := s.Now.Add(healTime)
 	var look func()
 	look = func() {
 		waiting := s.waiting()
@@ -30,13 +30,13 @@ func (s *Simulation) heal() {
 		case waiting == "":
 			s.phase = reading
 			s.readAll()
-		case s.now.After(deadline):
+		case s.Now.After(deadline):
 			s.violate("%v after the last fault something still waits: %s", healTime, waiting)
 		default:
-			s.after(100*time.Millisecond, "looks whether all is well again", look)
+			s.After(100*time.Millisecond, "looks whether all is well again", look)
 		}
 	}
-	s.after(time.Second, "looks whether all is well again", look)
+	s.After(time.Second, "looks whether all is well again", look)
 }
 
 // waiting tells what is not as it should be; "" if all is.
@@ -215,10 +215,10 @@ func (r *reader) seek(tries int) {
 	switch {
 	case tries == 0:
 		timestamp = -3 // KIP-734
-	case r.end > r.start && s.random.chance(700):
-		timestamp = p.times[r.start+protocol.Offset(s.random.below(int(r.end-r.start)))] + int64(s.random.below(3)) - 1
+	case r.end > r.start && s.random.Chance(700):
+		timestamp = p.times[r.start+protocol.Offset(s.random.Below(int(r.end-r.start)))] + int64(s.random.Below(3)) - 1
 	default:
-		timestamp = s.now.UnixMilli() - int64(s.random.below(100000))
+		timestamp = s.Now.UnixMilli() - int64(s.random.Below(100000))
 	}
 	timestamp = max(timestamp, -3)
 	if timestamp < 0 && timestamp != -3 {
@@ -265,18 +265,18 @@ func (r *reader) done() {
 	}
 	s.plan.ending.restart = false
 	r.host.stop()
-	deadline := s.now.Add(healTime)
+	deadline := s.Now.Add(healTime)
 	incarnation := r.host.incarnation
 	var look func()
 	look = func() {
 		switch waiting := s.waiting(); {
 		case waiting == "" && r.host.incarnation > incarnation:
 			s.readAll()
-		case s.now.After(deadline):
+		case s.Now.After(deadline):
 			s.violate("%v after a clean stop something still waits: %s", healTime, waiting)
 		default:
-			s.after(100*time.Millisecond, "looks whether the node is back", look)
+			s.After(100*time.Millisecond, "looks whether the node is back", look)
 		}
 	}
-	s.after(time.Second, "looks whether the node is back", look)
+	s.After(time.Second, "looks whether the node is back", look)
 }

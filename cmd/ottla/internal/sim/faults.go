@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"ottla/storage/vfs"
+
+	"ottla/cmd/ottla/internal/seeded"
 )
 
 var (
@@ -24,15 +26,15 @@ type diskFault struct {
 
 // strike gives the error of an operation, if it is hit.
 func (f *diskFault) strike(h *host, op vfs.Operation) error {
-	if h.s.now.After(f.until) || !slices.Contains(f.kinds, op.Kind) {
+	if h.s.Now.After(f.until) || !slices.Contains(f.kinds, op.Kind) {
 		return nil
 	}
 	dirs := append([]string{h.s.plan.metaDir}, h.s.plan.dirs...)
-	if directoryOf(dirs, op.Name) != f.dir || !h.random.chance(f.perMille) {
+	if directoryOf(dirs, op.Name) != f.dir || !h.random.Chance(f.perMille) {
 		return nil
 	}
 	if op.Kind == vfs.OpWrite && f.err == errFull {
-		return &vfs.PartialWriteError{Bytes: int64(h.random.below(int(op.Length) + 1)), Err: f.err}
+		return &vfs.PartialWriteError{Bytes: int64(h.random.Below(int(op.Length) + 1)), Err: f.err}
 	}
 	return f.err
 }
@@ -50,7 +52,7 @@ func (s *Simulation) planFaults() {
 		{f.stops, (*host).stop},
 		{f.full, (*host).fillDisk},
 		{f.failing, (*host).breakDisk},
-		{f.slowWorkers, func(h *host) { h.slowTasks = s.now.Add(s.random.between(0, 5*time.Second)) }},
+		{f.slowWorkers, func(h *host) { h.slowTasks = s.Now.Add(s.random.Between(0, 5*time.Second)) }},
 		{s.plan.network.cut > 0, (*host).cutAll},
 	} {
 		if k.on {
@@ -65,11 +67,11 @@ func (s *Simulation) planFaults() {
 		if s.phase != working {
 			return
 		}
-		h := s.hosts[s.random.below(len(s.hosts))]
-		kinds[s.random.below(len(kinds))](h)
-		s.after(s.random.between(f.pause/4, 2*f.pause), "a fault", next)
+		h := s.hosts[s.random.Below(len(s.hosts))]
+		kinds[s.random.Below(len(kinds))](h)
+		s.After(s.random.Between(f.pause/4, 2*f.pause), "a fault", next)
 	}
-	s.after(s.random.between(f.pause/4, 2*f.pause), "a fault", next)
+	s.After(s.random.Between(f.pause/4, 2*f.pause), "a fault", next)
 }
 
 // strikeDown ends the process, at once or within one of its next operations.
@@ -77,7 +79,7 @@ func (h *host) strikeDown(how end) {
 	if !h.up || h.stopping {
 		return
 	}
-	if h.s.plan.faults.midOperation && h.random.chance(700) {
+	if h.s.plan.faults.midOperation && h.random.Chance(700) {
 		h.armCrash(60)
 		h.crashAs = how
 		if h.mustCut {
@@ -92,23 +94,23 @@ func (h *host) strikeDown(how end) {
 func (h *host) fillDisk() {
 	f := &diskFault{
 		dir: h.someDirectory(), err: errFull, kinds: []vfs.Kind{vfs.OpWrite, vfs.OpCreate, vfs.OpMkdir},
-		perMille: pick(h.random, 1000, 300, 50), until: h.s.now.Add(h.random.between(0, 5*time.Second)),
+		perMille: seeded.Pick(h.random, 1000, 300, 50), until: h.s.Now.Add(h.random.Between(0, 5*time.Second)),
 	}
 	h.faults = append(h.faults, f)
-	h.s.tracef("%s: %s is full until %v (%d)", h.name, f.dir, f.until.Sub(h.s.trace.start), f.perMille)
+	h.s.Linef("%s: %s is full until %v (%d)", h.name, f.dir, h.s.Elapsed(f.until), f.perMille)
 }
 
 // breakDisk lets a directory fail until it is repaired by a restart.
 func (h *host) breakDisk() {
 	f := &diskFault{
 		dir: h.someDirectory(), err: errIO,
-		kinds: pick(h.random, []vfs.Kind{vfs.OpSync}, []vfs.Kind{vfs.OpRead}, []vfs.Kind{vfs.OpWrite}, []vfs.Kind{vfs.OpRename, vfs.OpRemove},
+		kinds: seeded.Pick(h.random, []vfs.Kind{vfs.OpSync}, []vfs.Kind{vfs.OpRead}, []vfs.Kind{vfs.OpWrite}, []vfs.Kind{vfs.OpRename, vfs.OpRemove},
 			[]vfs.Kind{vfs.OpRead, vfs.OpWrite, vfs.OpSync, vfs.OpSyncDir, vfs.OpCreate, vfs.OpOpen, vfs.OpRename}),
-		perMille: pick(h.random, 1000, 100), until: h.s.now.Add(h.random.between(0, 10*time.Second)),
+		perMille: seeded.Pick(h.random, 1000, 100), until: h.s.Now.Add(h.random.Between(0, 10*time.Second)),
 	}
 	h.faults = append(h.faults, f)
-	h.s.tracef("%s: %s fails until %v: %v (%d)", h.name, f.dir, f.until.Sub(h.s.trace.start), f.kinds, f.perMille)
-	h.s.at(f.until.Add(time.Millisecond), h.name+" is repaired", func() {
+	h.s.Linef("%s: %s fails until %v: %v (%d)", h.name, f.dir, h.s.Elapsed(f.until), f.kinds, f.perMille)
+	h.s.At(f.until.Add(time.Millisecond), h.name+" is repaired", func() {
 		h.faults = deleteOne(h.faults, f)
 		if h.up && h.sawFault && !h.stopping {
 			h.die(kill)
@@ -119,8 +121,8 @@ func (h *host) breakDisk() {
 // someDirectory is mostly one that holds no metadata, if there is one: the node does
 // not survive the loss of the other.
 func (h *host) someDirectory() string {
-	dir := pick(h.random, append([]string{h.s.plan.metaDir}, h.s.plan.dirs...)...)
-	if dir == h.s.plan.metaDir && h.random.chance(700) {
+	dir := seeded.Pick(h.random, append([]string{h.s.plan.metaDir}, h.s.plan.dirs...)...)
+	if dir == h.s.plan.metaDir && h.random.Chance(700) {
 		dir = h.s.plan.dirs[len(h.s.plan.dirs)-1]
 	}
 	return dir

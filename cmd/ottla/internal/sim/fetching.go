@@ -7,6 +7,8 @@ import (
 
 	"ottla/protocol"
 	"ottla/protocol/record"
+
+	"ottla/cmd/ottla/internal/seeded"
 )
 
 // fetch sends the next Fetch.
@@ -26,7 +28,7 @@ func (c *consumer) fetch() {
 		req.SessionID, req.SessionEpoch = c.session, c.epoch
 	}
 	asked := append([]*cursor{}, c.cursors...)
-	shuffle(c.random, asked)
+	seeded.Shuffle(c.random, asked)
 	for _, p := range asked {
 		now := cursorPosition{p.offset, p.lastEpoch, p.leaderEpoch, c.plan.partBytes}
 		if sessions && c.epoch > 0 && p.inSession && p.sent == now {
@@ -67,7 +69,7 @@ func (c *consumer) fetched(resp *kmsg.FetchResponse, incarnation int) {
 	switch code := protocol.ErrorCode(resp.ErrorCode); code {
 	case protocol.None:
 	case protocol.FetchSessionIDNotFound, protocol.InvalidFetchSessionEpoch:
-		c.s.tracef("%s: %s", c.name, code)
+		c.s.Linef("%s: %s", c.name, code)
 		if c.epoch == 0 || !c.plan.sessions {
 			c.s.violate("%s: a full fetch gave %s", c.name, code)
 		}
@@ -132,7 +134,7 @@ func (c *consumer) fetchedPart(p *cursor, part *kmsg.FetchResponseTopicPartition
 	cut := p.wasCut(incarnation)
 	switch code := protocol.ErrorCode(part.ErrorCode); {
 	case code == protocol.OffsetOutOfRange:
-		c.s.tracef("%s: offset %d of %s is out of range", c.name, p.offset, model)
+		c.s.Linef("%s: offset %d of %s is out of range", c.name, p.offset, model)
 		if p.offset >= model.maxStart && !cut && !model.cutPending {
 			c.s.violate("%s: offset %d of %s is out of range, and was not; it is %+v", c.name, p.offset, model, model.seen)
 		}
@@ -173,7 +175,7 @@ func (p *cursor) wasCut(incarnation int) bool {
 }
 
 func (c *consumer) diverged(p *cursor, part *kmsg.FetchResponseTopicPartition, cut bool) {
-	c.s.tracef("%s: %s diverges: %+v", c.name, p.part(), part.DivergingEpoch)
+	c.s.Linef("%s: %s diverges: %+v", c.name, p.part(), part.DivergingEpoch)
 	if !cut {
 		c.s.violate("%s: %s diverges from offset %d, epoch %d: %+v, and no power cut took anything", c.name, p.part(), p.offset, p.lastEpoch, part.DivergingEpoch)
 	}

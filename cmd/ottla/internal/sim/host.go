@@ -15,6 +15,8 @@ import (
 	"ottla/protocol"
 	"ottla/protocol/server"
 	"ottla/storage/vfs"
+
+	"ottla/cmd/ottla/internal/seeded"
 )
 
 // host is a machine with its disk, and the process of one node on it.
@@ -22,7 +24,7 @@ type host struct {
 	s      *Simulation
 	id     int
 	name   string
-	random *random
+	random *seeded.Random
 	disk   *vfs.Mem
 	faults []*diskFault
 
@@ -73,8 +75,8 @@ func (e end) String() string {
 }
 
 func newHost(s *Simulation, id int) *host {
-	h := &host{s: s, id: id, name: fmt.Sprintf("node%d", id+1), random: s.random.fork()}
-	h.disk = vfs.NewMem(h.random.fork().next)
+	h := &host{s: s, id: id, name: fmt.Sprintf("node%d", id+1), random: s.random.Fork()}
+	h.disk = vfs.NewMem(h.random.Fork().Next)
 	for _, dir := range append([]string{s.plan.metaDir}, s.plan.dirs...) {
 		if err := h.disk.MkdirAll(dir); err != nil {
 			panic(err)
@@ -90,7 +92,7 @@ func (h *host) runs(incarnation int) bool { return h.up && h.incarnation == inca
 // after schedules something of the process.
 func (h *host) after(delay time.Duration, what string, run func()) {
 	incarnation := h.incarnation
-	h.s.after(delay, h.name+" "+what, func() {
+	h.s.After(delay, h.name+" "+what, func() {
 		if h.runs(incarnation) {
 			run()
 		}
@@ -150,7 +152,7 @@ func (h *host) look() {
 	h.conns = kept
 	if h.fatal != nil && !h.collapsing && (!h.stopping || h.serving) { // also while it waits to be let go
 		h.stopping, h.collapsing = true, true
-		h.after(h.random.between(0, 20*time.Millisecond), "cannot go on", h.collapse)
+		h.after(h.random.Between(0, 20*time.Millisecond), "cannot go on", h.collapse)
 	}
 	h.observe()
 }
@@ -159,11 +161,11 @@ func (h *host) look() {
 func (h *host) options() node.Options {
 	incarnation := h.incarnation
 	return node.Options{
-		Config: h.config(), FS: h.disk, Random: h.random.fork().next, Logger: h.s.logger, Hostname: "h0",
+		Config: h.config(), FS: h.disk, Random: h.random.Fork().Next, Logger: h.s.logger, Hostname: "h0",
 		Workers: h.work, Send: h.send, SendTo: h.sendTo,
 		Fatal: func(err error) {
 			if h.runs(incarnation) && h.fatal == nil {
-				h.s.tracef("%s: fatal: %v", h.name, err)
+				h.s.Linef("%s: fatal: %v", h.name, err)
 				h.fatal = err
 			}
 		},
@@ -190,22 +192,22 @@ func (h *host) boot(after end) {
 	h.collapsing = false
 	h.fatal, h.tasks, h.conns, h.pumps, h.channel, h.peers = nil, nil, nil, nil, nil, nil
 	h.crashIn = 0
-	if h.s.plan.faults.midOperation && h.s.phase == working && after != firstBoot && h.random.chance(200) {
+	if h.s.plan.faults.midOperation && h.s.phase == working && after != firstBoot && h.random.Chance(200) {
 		h.armCrash(300)
 	}
-	h.disk.SetClock(func() time.Time { return h.s.now })
+	h.disk.SetClock(func() time.Time { return h.s.Now })
 	h.disk.OnOperation(h.operation)
-	h.s.tracef("%s boots after a %s", h.name, after)
+	h.s.Linef("%s boots after a %s", h.name, after)
 	h.checkFiles(after)
 	h.enter(h.start)
 }
 
 // start is New and Start, as Run does them.
 func (h *host) start() {
-	n, err := node.New(h.s.now, h.options())
+	n, err := node.New(h.s.Now, h.options())
 	if err == nil {
 		h.node = n
-		err = n.Start(h.s.now)
+		err = n.Start(h.s.Now)
 	}
 	if err != nil {
 		h.bootFailed(err)
@@ -218,13 +220,13 @@ func (h *host) start() {
 	for _, part := range h.node.Parts() {
 		p := &pump{host: h, part: part}
 		h.pumps = append(h.pumps, p)
-		p.schedule(h.random.between(0, time.Millisecond))
+		p.schedule(h.random.Between(0, time.Millisecond))
 	}
 }
 
 // bootFailed excuses a start that the disk has spoilt, and tries again.
 func (h *host) bootFailed(err error) {
-	h.s.tracef("%s does not start: %v", h.name, err)
+	h.s.Linef("%s does not start: %v", h.name, err)
 	if !h.sawFault {
 		h.s.violate("%s does not start: %v", h.name, err)
 		return
@@ -235,12 +237,12 @@ func (h *host) bootFailed(err error) {
 		again = powerCut
 	}
 	h.replaceDisk(again)
-	h.s.after(h.random.between(time.Second, 3*time.Second), h.name+" is started again", func() { h.boot(again) })
+	h.s.After(h.random.Between(time.Second, 3*time.Second), h.name+" is started again", func() { h.boot(again) })
 }
 
 func (h *host) serve() {
 	options := server.Options{
-		Supported: api.Supported, Logger: h.s.logger, Now: func() time.Time { return h.s.now },
+		Supported: api.Supported, Logger: h.s.logger, Now: func() time.Time { return h.s.Now },
 		ConnectionClosed: h.node.Handler().ConnectionClosed,
 	}
 	h.brokers = server.New(h.node.Handler(), options)
@@ -274,12 +276,12 @@ func (h *host) acceptSelf(scope protocol.Scope) *server.Local {
 }
 
 func (h *host) state(state broker.State) {
-	h.s.tracef("%s: broker %s", h.name, state)
+	h.s.Linef("%s: broker %s", h.name, state)
 	switch state {
 	case broker.Running:
 		h.serving = true
 	case broker.Stopped:
-		h.after(h.random.between(0, 5*time.Millisecond), "is let go", h.drain)
+		h.after(h.random.Between(0, 5*time.Millisecond), "is let go", h.drain)
 	}
 }
 
@@ -297,9 +299,9 @@ func (h *host) work(run func()) {
 	}
 	t := &task{run: run}
 	h.tasks = append(h.tasks, t)
-	delay := h.random.between(0, time.Millisecond)
-	if h.s.now.Before(h.slowTasks) {
-		delay = h.random.between(0, h.s.plan.faults.slowDelays)
+	delay := h.random.Between(0, time.Millisecond)
+	if h.s.Now.Before(h.slowTasks) {
+		delay = h.random.Between(0, h.s.plan.faults.slowDelays)
 	}
 	h.after(delay, "works", func() { h.runTask(t) })
 }
@@ -324,9 +326,9 @@ func deleteOne[T comparable](list []T, one T) []T {
 
 // armCrash lets the process die within one of its next operations on the disk.
 func (h *host) armCrash(within int) {
-	h.crashIn = 1 + h.random.below(within)
+	h.crashIn = 1 + h.random.Below(within)
 	h.crashAs = kill
-	if h.mustCut || h.s.plan.faults.cuts && (!h.s.plan.faults.kills || h.random.chance(500)) {
+	if h.mustCut || h.s.plan.faults.cuts && (!h.s.plan.faults.kills || h.random.Chance(500)) {
 		h.crashAs = powerCut
 	}
 }
@@ -341,7 +343,7 @@ func (h *host) operation(op vfs.Operation) error {
 	}
 	if h.crashIn > 0 && op.Kind.Changes() {
 		if h.crashIn--; h.crashIn == 0 && h.entered > 0 {
-			h.s.tracef("%s dies (%s) before %s", h.name, h.crashAs, op)
+			h.s.Linef("%s dies (%s) before %s", h.name, h.crashAs, op)
 			h.replaceDisk(h.crashAs)
 			h.dying = true
 			panic(power{})
@@ -350,7 +352,7 @@ func (h *host) operation(op vfs.Operation) error {
 	if err := h.s.noSpace.strike(h, op); err != nil {
 		h.sawFault, h.failedOnce = true, true
 		h.s.counts.DiskFaults++
-		h.s.tracef("%s: %s finds no room", h.name, op)
+		h.s.Linef("%s: %s finds no room", h.name, op)
 		return err
 	}
 	for _, f := range h.faults {
@@ -360,7 +362,7 @@ func (h *host) operation(op vfs.Operation) error {
 			if f.err == errIO && op.Kind == vfs.OpSync {
 				h.mustCut = true
 			}
-			h.s.tracef("%s: %s fails: %v", h.name, op, err)
+			h.s.Linef("%s: %s fails: %v", h.name, op, err)
 			return err
 		}
 	}
@@ -408,12 +410,12 @@ func (h *host) gone(how end) {
 			continue
 		}
 		c.hungUp = true
-		c.loseDown = h.random.chance(500)
-		h.s.at(c.later(&c.downAt), c.name+" loses its connection", c.broken)
+		c.loseDown = h.random.Chance(500)
+		h.s.At(c.later(&c.downAt), c.name+" loses its connection", c.broken)
 	}
 	h.conns = nil
-	h.s.tracef("%s is gone: %s", h.name, how)
-	h.s.after(h.random.between(10*time.Millisecond, 3*time.Second), h.name+" is switched on", func() {
+	h.s.Linef("%s is gone: %s", h.name, how)
+	h.s.After(h.random.Between(10*time.Millisecond, 3*time.Second), h.name+" is switched on", func() {
 		if !h.up {
 			h.boot(how)
 		}
@@ -426,7 +428,7 @@ func (h *host) stop() {
 		return
 	}
 	h.stopping = true
-	h.s.tracef("%s is stopped", h.name)
+	h.s.Linef("%s is stopped", h.name)
 	h.enter(h.node.Leave)
 	h.after(5*time.Second, "was not let go in time", func() {
 		if h.serving && h.fatal == nil {
@@ -446,8 +448,8 @@ func (h *host) drain() {
 			c.loseUp = true
 		}
 	}
-	h.enter(func() { h.check(h.node.Release(h.s.now)) })
-	h.after(h.random.between(0, 5*time.Millisecond), "looks whether all is answered", func() { h.drained(0) })
+	h.enter(func() { h.check(h.node.Release(h.s.Now)) })
+	h.after(h.random.Between(0, 5*time.Millisecond), "looks whether all is answered", func() { h.drained(0) })
 }
 
 func (h *host) drained(tries int) {
@@ -471,7 +473,7 @@ func (h *host) collapse() {
 		h.s.violate("%s cannot go on though the disk is well: %v", h.name, h.fatal)
 		return
 	}
-	h.enter(func() { h.check(h.node.Release(h.s.now)) })
+	h.enter(func() { h.check(h.node.Release(h.s.Now)) })
 	if h.up {
 		h.shut(false)
 	}
@@ -495,7 +497,7 @@ func (h *host) shut(clean bool) {
 		return
 	}
 	h.pumps = nil
-	h.enter(func() { h.check(h.node.Stop(h.s.now, clean)) })
+	h.enter(func() { h.check(h.node.Stop(h.s.Now, clean)) })
 	if !h.runs(incarnation) {
 		return
 	}
@@ -505,7 +507,7 @@ func (h *host) shut(clean bool) {
 		h.s.counts.CleanStops++
 		h.s.model.stoppedCleanly(h)
 	}
-	if h.mustCut || h.s.plan.faults.cuts && h.s.phase == working && h.random.chance(300) || h.s.phase == reading && h.s.plan.ending.cut {
+	if h.mustCut || h.s.plan.faults.cuts && h.s.phase == working && h.random.Chance(300) || h.s.phase == reading && h.s.plan.ending.cut {
 		h.replaceDisk(powerCut)
 	}
 	h.gone(how)
@@ -516,7 +518,7 @@ func (h *host) check(err error) {
 	if err == nil {
 		return
 	}
-	h.s.tracef("%s: %v", h.name, err)
+	h.s.Linef("%s: %v", h.name, err)
 	if !h.sawFault {
 		h.s.violate("%s does not stop in order: %v", h.name, err)
 	}

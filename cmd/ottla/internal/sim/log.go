@@ -19,9 +19,7 @@ func (h *traceHandler) Handle(_ context.Context, r slog.Record) error {
 		text.WriteString(" " + a.Key + "=" + a.Value.String())
 		return true
 	})
-	hash := h.s.trace.hash
-	h.s.trace.line(h.s.now, text.String())
-	h.s.trace.hash = hash
+	h.s.Note(text.String())
 	return nil
 }
 

@@ -11,6 +11,8 @@ import (
 	"ottla/protocol"
 	"ottla/protocol/server"
 	"ottla/protocol/wire"
+
+	"ottla/cmd/ottla/internal/seeded"
 )
 
 // errCut is what a client sees when its connection ended before the reply.
@@ -22,7 +24,7 @@ type conn struct {
 	s      *Simulation
 	name   string
 	host   *host
-	random *random
+	random *seeded.Random
 	// within runs what is the client's own: directly, or within its process.
 	within func(run func())
 
@@ -63,7 +65,7 @@ func (s *Simulation) connectTo(name string, h *host, local *server.Local, onCut 
 		return nil
 	}
 	c := &conn{
-		s: s, name: name, host: h, random: s.random.fork(), within: func(run func()) { run() },
+		s: s, name: name, host: h, random: s.random.Fork(), within: func(run func()) { run() },
 		local: local, incarnation: h.incarnation, open: true, onCut: onCut, cuts: s.plan.network.cut,
 	}
 	h.conns = append(h.conns, c)
@@ -72,15 +74,15 @@ func (s *Simulation) connectTo(name string, h *host, local *server.Local, onCut 
 
 func (c *conn) latency() time.Duration {
 	n := c.s.plan.network
-	if c.random.chance(n.slow) {
-		return c.random.between(n.high, 50*n.high+100*time.Millisecond)
+	if c.random.Chance(n.slow) {
+		return c.random.Between(n.high, 50*n.high+100*time.Millisecond)
 	}
-	return c.random.between(n.low, n.high)
+	return c.random.Between(n.low, n.high)
 }
 
 // later gives when a message comes that is sent now, after those sent before.
 func (c *conn) later(last *time.Time) time.Time {
-	at := c.s.now.Add(c.latency())
+	at := c.s.Now.Add(c.latency())
 	if !at.After(*last) {
 		at = last.Add(1)
 	}
@@ -99,16 +101,16 @@ func (c *conn) send(req kmsg.Request, version int16, timeout time.Duration, want
 	header := wire.RequestHeader{Key: protocol.APIKey(req.Key()), Version: version, CorrelationID: x.id, ClientID: &clientID}
 	frame := wire.AppendRequest(nil, header, req)[wire.LengthBytes:]
 	c.s.counts.Requests++
-	c.s.tracef("%s sends %s v%d #%d: %d bytes %016x", c.name, header.Key, version, x.id, len(frame), hashOf(fnvOffset, frame))
+	c.s.Linef("%s sends %s v%d #%d: %d bytes %016x", c.name, header.Key, version, x.id, len(frame), seeded.HashOf(frame))
 	if wantsReply {
 		c.inflight = append(c.inflight, x)
 		if timeout > 0 {
 			healed := c.s.phase != working
-			c.s.after(timeout, c.name+" looks whether it waits for too long", func() {
+			c.s.After(timeout, c.name+" looks whether it waits for too long", func() {
 				if x.over || !c.open {
 					return
 				}
-				c.s.tracef("%s waits no longer for #%d", c.name, x.id)
+				c.s.Linef("%s waits no longer for #%d", c.name, x.id)
 				if healed {
 					c.s.violate("%s: %s #%d was not answered within %v, though no fault is left", c.name, header.Key, x.id, timeout)
 				}
@@ -116,12 +118,12 @@ func (c *conn) send(req kmsg.Request, version int16, timeout time.Duration, want
 			})
 		}
 	}
-	c.s.at(c.later(&c.upAt), c.name+" -> "+c.host.name, func() { c.arrive(frame) })
+	c.s.At(c.later(&c.upAt), c.name+" -> "+c.host.name, func() { c.arrive(frame) })
 	if !wantsReply {
-		c.s.after(0, c.name+" has sent", func() { done(nil, nil) })
+		c.s.After(0, c.name+" has sent", func() { done(nil, nil) })
 	}
-	if c.s.phase == working && c.random.chance(c.cuts) {
-		c.s.after(c.random.between(0, 2*c.s.plan.network.high), c.name+" is cut", c.cut)
+	if c.s.phase == working && c.random.Chance(c.cuts) {
+		c.s.After(c.random.Between(0, 2*c.s.plan.network.high), c.name+" is cut", c.cut)
 	}
 }
 
@@ -156,7 +158,7 @@ func (c *conn) look() {
 		return
 	}
 	c.writing = true
-	c.s.after(c.random.between(0, 200*time.Microsecond), c.host.name+" writes to "+c.name, func() {
+	c.s.After(c.random.Between(0, 200*time.Microsecond), c.host.name+" writes to "+c.name, func() {
 		c.writing = false
 		if c.hungUp || !c.host.runs(c.incarnation) {
 			return
@@ -168,12 +170,12 @@ func (c *conn) look() {
 			return
 		}
 		if len(bytes) > 0 {
-			c.s.at(c.later(&c.downAt), c.host.name+" -> "+c.name, func() { c.receive(bytes) })
+			c.s.At(c.later(&c.downAt), c.host.name+" -> "+c.name, func() { c.receive(bytes) })
 		}
 		if err != nil {
-			c.s.tracef("%s hangs up on %s: %v", c.host.name, c.name, err)
+			c.s.Linef("%s hangs up on %s: %v", c.host.name, c.name, err)
 			c.hungUp = true
-			c.s.at(c.later(&c.downAt), c.name+" is hung up on", c.broken)
+			c.s.At(c.later(&c.downAt), c.name+" is hung up on", c.broken)
 			return
 		}
 		c.read()
@@ -200,7 +202,7 @@ func (c *conn) receive(bytes []byte) {
 			c.s.violate("%s: the reply %d to request %d (%s v%d) cannot be read: %v", c.name, id, x.id, protocol.APIKey(x.key), x.req.GetVersion(), err)
 			return
 		}
-		c.s.tracef("%s gets %s #%d: %d bytes %016x", c.name, protocol.APIKey(x.key), x.id, len(frame), hashOf(fnvOffset, frame))
+		c.s.Linef("%s gets %s #%d: %d bytes %016x", c.name, protocol.APIKey(x.key), x.id, len(frame), seeded.HashOf(frame))
 		x.over = true
 		c.within(func() { x.done(resp, nil) })
 	}
@@ -213,8 +215,8 @@ func (c *conn) cut() {
 		return
 	}
 	c.s.counts.CutConnections++
-	c.loseUp, c.loseDown = c.random.chance(500), true
-	c.s.after(c.latency(), c.host.name+" sees that "+c.name+" is gone", func() {
+	c.loseUp, c.loseDown = c.random.Chance(500), true
+	c.s.After(c.latency(), c.host.name+" sees that "+c.name+" is gone", func() {
 		if c.hungUp || !c.host.runs(c.incarnation) {
 			return
 		}

@@ -121,19 +121,19 @@ func (h *host) observePart(w *watched) {
 // startMoved checks that records went only by what was asked for: DeleteRecords, or
 // retention by time or size.
 func (h *host) startMoved(p *partModel, l *log.Log, from, to protocol.Offset) {
-	h.s.tracef("%s: log start %d -> %d, %d bytes in %d segments", p, from, to, l.Size(), len(l.Segments()))
+	h.s.Linef("%s: log start %d -> %d, %d bytes in %d segments", p, from, to, l.Size(), len(l.Segments()))
 	from = max(from, h.s.model.deletes[p.tp()])
 	if from >= to {
 		return
 	}
 	t := p.topic.plan
-	if t.retention >= 0 && p.allBefore(from, to, h.s.now.Add(-t.retention)) {
+	if t.retention >= 0 && p.allBefore(from, to, h.s.Now.Add(-t.retention)) {
 		return
 	}
 	if t.retentionBytes >= 0 && (l.Size() >= t.retentionBytes || p.cutPending) { // what a cut took was counted
 		return
 	}
-	if t.retention >= 0 && t.retentionBytes >= 0 && p.allBefore(to-1, to, h.s.now.Add(-t.retention)) {
+	if t.retention >= 0 && t.retentionBytes >= 0 && p.allBefore(to-1, to, h.s.Now.Add(-t.retention)) {
 		return // the first ones by size, the last ones by age
 	}
 	h.s.violate("%s: offsets %d to %d are gone, and nothing asked for it (size %d, plan %+v)", p, from, to, l.Size(), *t)

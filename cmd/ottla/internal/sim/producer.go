@@ -8,6 +8,8 @@ import (
 
 	"ottla/protocol"
 	"ottla/protocol/record"
+
+	"ottla/cmd/ottla/internal/seeded"
 )
 
 // producer sends records to the partitions of its topics: several requests at a
@@ -19,7 +21,7 @@ type producer struct {
 	host   *host
 	name   string
 	plan   producerPlan
-	random *random
+	random *seeded.Random
 
 	conn     *conn
 	id       protocol.ProducerID
@@ -67,12 +69,12 @@ type batch struct {
 
 func newProducer(s *Simulation, h *host, i int) *producer {
 	return &producer{
-		s: s, host: h, name: fmt.Sprintf("producer%d", i), plan: s.plan.producers[i], random: s.random.fork(),
+		s: s, host: h, name: fmt.Sprintf("producer%d", i), plan: s.plan.producers[i], random: s.random.Fork(),
 		id: protocol.NoProducerID, stale: true,
 	}
 }
 
-func (p *producer) start() { p.again(p.random.between(0, 2*time.Second)) }
+func (p *producer) start() { p.again(p.random.Between(0, 2*time.Second)) }
 
 // again schedules a turn.
 func (p *producer) again(delay time.Duration) {
@@ -80,7 +82,7 @@ func (p *producer) again(delay time.Duration) {
 		return
 	}
 	p.pumping = true
-	p.s.after(delay, p.name+" works", func() {
+	p.s.After(delay, p.name+" works", func() {
 		p.pumping = false
 		p.turn()
 	})
@@ -98,7 +100,7 @@ func (p *producer) turn() {
 			p.renew() // order holds within a connection
 		}
 	}
-	if !p.learning && (p.stale || p.missing && p.random.chance(50)) {
+	if !p.learning && (p.stale || p.missing && p.random.Chance(50)) {
 		p.askMetadata()
 	}
 	switch {
@@ -113,13 +115,13 @@ func (p *producer) turn() {
 		p.sendAll()
 	}
 	if p.s.phase == working || p.idle() != "" {
-		p.again(p.random.between(p.plan.pace/2, 3*p.plan.pace/2))
+		p.again(p.random.Between(p.plan.pace/2, 3*p.plan.pace/2))
 	}
 }
 
 func (p *producer) disconnected() {
 	p.asking, p.learning, p.inFlight, p.stale = false, false, 0, true
-	p.again(p.random.between(0, 50*time.Millisecond))
+	p.again(p.random.Between(0, 50*time.Millisecond))
 }
 
 func (p *producer) idle() string {
@@ -140,7 +142,7 @@ func (p *producer) renew() {
 func (p *producer) askMetadata() {
 	p.learning = true
 	conn := p.conn
-	conn.send(metadataRequest(p.random, p.plan.topics, p.s.phase == working), int16(10+p.random.below(4)), 10*time.Second, true, func(resp kmsg.Response, err error) {
+	conn.send(metadataRequest(p.random, p.plan.topics, p.s.phase == working), int16(10+p.random.Below(4)), 10*time.Second, true, func(resp kmsg.Response, err error) {
 		if conn == p.conn {
 			p.learning = false
 		}
@@ -151,10 +153,10 @@ func (p *producer) askMetadata() {
 }
 
 // metadataRequest asks for topics; now and then only for those that asking creates.
-func metadataRequest(r *random, topics []*topicPlan, mayCreate bool) *kmsg.MetadataRequest {
+func metadataRequest(r *seeded.Random, topics []*topicPlan, mayCreate bool) *kmsg.MetadataRequest {
 	req := kmsg.NewPtrMetadataRequest()
 	req.Topics = []kmsg.MetadataRequestTopic{}
-	req.AllowAutoTopicCreation = mayCreate && r.chance(300)
+	req.AllowAutoTopicCreation = mayCreate && r.Chance(300)
 	for _, t := range topics {
 		if req.AllowAutoTopicCreation && !t.auto {
 			continue
@@ -224,7 +226,7 @@ func (p *producer) askID() {
 	req := kmsg.NewPtrInitProducerIDRequest()
 	req.TransactionTimeoutMillis = 60000
 	req.ProducerID, req.ProducerEpoch = -1, -1
-	p.conn.send(req, int16(p.random.below(6)), 10*time.Second, true, func(resp kmsg.Response, err error) {
+	p.conn.send(req, int16(p.random.Below(6)), 10*time.Second, true, func(resp kmsg.Response, err error) {
 		p.asking = false
 		if err != nil {
 			return
@@ -251,20 +253,20 @@ func (p *producer) make() {
 	if len(p.lanes) == 0 {
 		return
 	}
-	l := p.lanes[p.random.below(len(p.lanes))]
+	l := p.lanes[p.random.Below(len(p.lanes))]
 	if len(l.queue) >= 8 {
 		return
 	}
-	b := &batch{lane: l, sequence: l.sequence, id: p.id, born: p.s.now}
+	b := &batch{lane: l, sequence: l.sequence, id: p.id, born: p.s.Now}
 	options := record.PlainOptions()
 	if p.plan.idempotent {
 		options.ProducerID, options.ProducerEpoch, options.BaseSequence = p.id, 0, l.sequence
 	}
-	if p.random.chance(700) {
+	if p.random.Chance(700) {
 		options.Codec = p.plan.codec
 	}
 	builder := record.NewBuilder(options)
-	count := 1 + p.random.below(p.plan.largest)
+	count := 1 + p.random.Below(p.plan.largest)
 	limit := p.batchLimit(l)
 	for i := range count {
 		if i > 0 && builder.SizeBytes() > limit {
@@ -274,7 +276,7 @@ func (p *producer) make() {
 		b.records = append(b.records, w)
 		builder.Append(w.timestamp, w.key, w.value, nil)
 	}
-	if p.plan.oversized && p.random.chance(30) {
+	if p.plan.oversized && p.random.Chance(30) {
 		p.oversize(b, builder, l)
 	}
 	b.uncompressed = builder.SizeBytes()
@@ -285,7 +287,7 @@ func (p *producer) make() {
 
 // batchLimit keeps most batches smaller than a segment.
 func (p *producer) batchLimit(l *lane) int {
-	if p.random.chance(20) {
+	if p.random.Chance(20) {
 		return 1 << 20
 	}
 	return l.topic.plan.segmentBytes() / 3
@@ -296,7 +298,7 @@ func (p *producer) oversize(b *batch, builder *record.Builder, l *lane) {
 	w := p.record(l)
 	filler := make([]byte, 1100*1024)
 	for i := range filler {
-		filler[i] = byte(p.random.next())
+		filler[i] = byte(p.random.Next())
 	}
 	w.value = append(w.value, filler...)
 	b.records, b.bad = append(b.records, w), true
@@ -307,19 +309,19 @@ func (p *producer) oversize(b *batch, builder *record.Builder, l *lane) {
 func (p *producer) record(l *lane) *written {
 	l.number++
 	w := &written{
-		timestamp: p.s.now.UnixMilli() - int64(p.random.below(2000)), topic: l.topic.plan, partition: l.n, number: l.number,
+		timestamp: p.s.Now.UnixMilli() - int64(p.random.Below(2000)), topic: l.topic.plan, partition: l.n, number: l.number,
 		offset: protocol.NoOffset, repeats: !p.plan.idempotent && p.plan.retries,
 	}
-	if p.plan.oddTimes && p.random.chance(100) {
-		w.timestamp = pick(p.random, 0, 1, w.timestamp+24*3600*1000, w.timestamp-400*24*3600*1000, 32503680000000)
+	if p.plan.oddTimes && p.random.Chance(100) {
+		w.timestamp = seeded.Pick(p.random, 0, 1, w.timestamp+24*3600*1000, w.timestamp-400*24*3600*1000, 32503680000000)
 	}
-	if p.random.chance(500) {
-		w.key = fmt.Appendf(nil, "key%d", p.random.below(5))
+	if p.random.Chance(500) {
+		w.key = fmt.Appendf(nil, "key%d", p.random.Below(5))
 	}
 	id := fmt.Sprintf("%s/%s/%d/%d", p.name, l.topic.id, l.n, l.number)
 	w.value = append([]byte(id), ' ')
-	for range p.random.below(p.plan.valueBytes + 1) {
-		w.value = append(w.value, 'a'+byte(p.random.below(26)))
+	for range p.random.Below(p.plan.valueBytes + 1) {
+		w.value = append(w.value, 'a'+byte(p.random.Below(26)))
 	}
 	p.s.model.values[id] = w
 	return w
@@ -328,7 +330,7 @@ func (p *producer) record(l *lane) *written {
 // expire gives up what waits for too long, as delivery.timeout.ms does.
 func (p *producer) expire() {
 	for _, l := range p.lanes {
-		if len(l.queue) > 0 && p.s.now.Sub(l.queue[0].born) > 2*time.Minute && p.s.phase == working {
+		if len(l.queue) > 0 && p.s.Now.Sub(l.queue[0].born) > 2*time.Minute && p.s.phase == working {
 			p.reset("a batch expired")
 			return
 		}
@@ -337,7 +339,7 @@ func (p *producer) expire() {
 
 // reset gives up everything under way and begins with a new producer id.
 func (p *producer) reset(why string) {
-	p.s.tracef("%s begins anew: %s", p.name, why)
+	p.s.Linef("%s begins anew: %s", p.name, why)
 	for _, l := range p.lanes {
 		for _, b := range l.queue {
 			p.giveUp(b)

@@ -7,11 +7,13 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"ottla/protocol"
+
+	"ottla/cmd/ottla/internal/seeded"
 )
 
 // sendAll sends as many requests as may be under way.
 func (p *producer) sendAll() {
-	for p.inFlight < p.plan.inFlight && p.conn.open && !p.s.now.Before(p.pause) {
+	for p.inFlight < p.plan.inFlight && p.conn.open && !p.s.Now.Before(p.pause) {
 		batches := p.choose()
 		if len(batches) == 0 {
 			return
@@ -24,7 +26,7 @@ func (p *producer) sendAll() {
 func (p *producer) choose() []*batch {
 	var chosen []*batch
 	lanes := append([]*lane{}, p.lanes...)
-	shuffle(p.random, lanes)
+	seeded.Shuffle(p.random, lanes)
 	for _, l := range lanes {
 		for _, b := range l.queue {
 			if !b.sent {
@@ -32,7 +34,7 @@ func (p *producer) choose() []*batch {
 				break
 			}
 		}
-		if len(chosen) > p.random.below(3) {
+		if len(chosen) > p.random.Below(3) {
 			break
 		}
 	}
@@ -149,7 +151,7 @@ func (p *producer) partOf(resp *kmsg.ProduceResponse, b *batch) *kmsg.ProduceRes
 func (p *producer) outcome(incarnation int, b *batch, part *kmsg.ProduceResponseTopicPartition) {
 	code := protocol.ErrorCode(part.ErrorCode)
 	if code != protocol.None {
-		p.s.tracef("%s: %s of %s-%d seq %d", p.name, code, b.lane.topic.name, b.lane.n, b.sequence)
+		p.s.Linef("%s: %s of %s-%d seq %d", p.name, code, b.lane.topic.name, b.lane.n, b.sequence)
 	}
 	switch code {
 	case protocol.None:
@@ -187,7 +189,7 @@ func (p *producer) retry(b *batch, mayBeThere bool) {
 		return
 	}
 	b.sent, b.doubtful = false, b.doubtful || mayBeThere
-	p.pause = p.s.now.Add(p.random.between(0, 100*time.Millisecond)) // retry.backoff.ms
+	p.pause = p.s.Now.Add(p.random.Between(0, 100*time.Millisecond)) // retry.backoff.ms
 	p.again(100 * time.Millisecond)
 }
 

@@ -33,7 +33,7 @@ func (p *pump) look() {
 	case <-p.part.Woken:
 		if !p.pending {
 			p.pending = true
-			p.host.after(p.host.random.between(0, 100*time.Microsecond), p.part.Name+" is woken", func() {
+			p.host.after(p.host.random.Between(0, 100*time.Microsecond), p.part.Name+" is woken", func() {
 				p.pending = false
 				p.turn()
 			})
@@ -59,7 +59,7 @@ func (p *pump) turn() {
 	if h.pumps == nil {
 		return // stopped
 	}
-	now := h.s.now
+	now := h.s.Now
 	deadline := p.part.Deadline(now)
 	if !deadline.IsZero() && !deadline.After(now) {
 		p.counted(now)
@@ -72,7 +72,7 @@ func (p *pump) turn() {
 	}
 	p.timer++ // whatever was set does not count any more
 	if !deadline.IsZero() {
-		p.schedule(max(deadline.Sub(now), tickPause) + h.random.between(0, 50*time.Microsecond))
+		p.schedule(max(deadline.Sub(now), tickPause) + h.random.Between(0, 50*time.Microsecond))
 	}
 }
 
@@ -105,7 +105,7 @@ func (c *channel) send(req kmsg.Request, done func(kmsg.Response, error)) {
 	c.queue = append(c.queue, outgoing{req, done})
 	if !c.due {
 		c.due = true
-		c.host.after(c.host.random.between(0, 100*time.Microsecond), "sends to the controller", c.flush)
+		c.host.after(c.host.random.Between(0, 100*time.Microsecond), "sends to the controller", c.flush)
 	}
 }
 

@@ -104,7 +104,7 @@ func scriptOrders() []order {
 // scripted has the process end when the script says so.
 func (s *Simulation) scripted() {
 	for _, stop := range scriptStops {
-		s.after(stop.at, "the script", func() {
+		s.After(stop.at, "the script", func() {
 			h := s.hosts[0]
 			switch {
 			case !h.up || h.stopping:

@@ -7,6 +7,8 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"ottla/protocol"
+
+	"ottla/cmd/ottla/internal/seeded"
 )
 
 // seeker asks for offsets by time and for the ends of leader epochs while others
@@ -15,17 +17,17 @@ type seeker struct {
 	s       *Simulation
 	host    *host
 	name    string
-	random  *random
+	random  *seeded.Random
 	conn    *conn
 	busy    bool
 	pumping bool
 }
 
 func newSeeker(s *Simulation, h *host, i int) *seeker {
-	return &seeker{s: s, host: h, name: fmt.Sprintf("seeker%d", i), random: s.random.fork()}
+	return &seeker{s: s, host: h, name: fmt.Sprintf("seeker%d", i), random: s.random.Fork()}
 }
 
-func (k *seeker) start()       { k.again(k.random.between(0, 3*time.Second)) }
+func (k *seeker) start()       { k.again(k.random.Between(0, 3*time.Second)) }
 func (k *seeker) idle() string { return "" }
 
 func (k *seeker) again(delay time.Duration) {
@@ -33,7 +35,7 @@ func (k *seeker) again(delay time.Duration) {
 		return
 	}
 	k.pumping = true
-	k.s.after(delay, k.name+" works", func() {
+	k.s.After(delay, k.name+" works", func() {
 		k.pumping = false
 		k.turn()
 	})
@@ -51,13 +53,13 @@ func (k *seeker) turn() {
 		}
 	}
 	if p := k.somePart(); p != nil && !k.busy {
-		if k.random.chance(300) {
+		if k.random.Chance(300) {
 			k.seekEpoch(p)
 		} else {
 			k.seekTime(p)
 		}
 	}
-	k.again(k.random.between(10*time.Millisecond, time.Second))
+	k.again(k.random.Between(10*time.Millisecond, time.Second))
 }
 
 // somePart gives a partition whose name means one topic only.
@@ -71,7 +73,7 @@ func (k *seeker) somePart() *partModel {
 	if len(parts) == 0 {
 		return nil
 	}
-	return parts[k.random.below(len(parts))]
+	return parts[k.random.Below(len(parts))]
 }
 
 func (k *seeker) send(req kmsg.Request, version int16, done func(resp kmsg.Response, incarnation int)) {
@@ -102,7 +104,7 @@ func listOffsets(p *partModel, timestamp int64) *kmsg.ListOffsetsRequest {
 // seekTime checks an answer against records that were known when it was asked: none
 // of them is skipped, and what is found is what was asked for.
 func (k *seeker) seekTime(p *partModel) {
-	timestamp := k.s.now.UnixMilli() - int64(k.random.below(30000))
+	timestamp := k.s.Now.UnixMilli() - int64(k.random.Below(30000))
 	known := protocol.Offset(-1) // the first known record that fits
 	for offset := p.seen.start; offset < p.seen.highWatermark; offset++ {
 		if at, ok := p.times[offset]; ok && at >= timestamp {
@@ -110,7 +112,7 @@ func (k *seeker) seekTime(p *partModel) {
 			break
 		}
 	}
-	k.send(listOffsets(p, timestamp), int16(1+k.random.below(10)), func(resp kmsg.Response, incarnation int) {
+	k.send(listOffsets(p, timestamp), int16(1+k.random.Below(10)), func(resp kmsg.Response, incarnation int) {
 		part := resp.(*kmsg.ListOffsetsResponse).Topics[0].Partitions[0]
 		if code := protocol.ErrorCode(part.ErrorCode); code != protocol.None {
 			excuse(k.s, k.name, code, "ListOffsets", p)
@@ -132,7 +134,7 @@ func (k *seeker) seekEpoch(p *partModel) {
 	if current == nil || current.LeaderEpoch == 0 {
 		return
 	}
-	epoch := protocol.LeaderEpoch(k.random.below(int(current.LeaderEpoch)))
+	epoch := protocol.LeaderEpoch(k.random.Below(int(current.LeaderEpoch)))
 	req := kmsg.NewPtrOffsetForLeaderEpochRequest()
 	req.ReplicaID = -1
 	topic := kmsg.NewOffsetForLeaderEpochRequestTopic()
@@ -142,7 +144,7 @@ func (k *seeker) seekEpoch(p *partModel) {
 	topic.Partitions = append(topic.Partitions, part)
 	req.Topics = append(req.Topics, topic)
 	cuts := len(p.cuts)
-	k.send(req, int16(2+k.random.below(3)), func(resp kmsg.Response, _ int) {
+	k.send(req, int16(2+k.random.Below(3)), func(resp kmsg.Response, _ int) {
 		part := resp.(*kmsg.OffsetForLeaderEpochResponse).Topics[0].Partitions[0]
 		if code := protocol.ErrorCode(part.ErrorCode); code != protocol.None {
 			excuse(k.s, k.name, code, "OffsetForLeaderEpoch", p)

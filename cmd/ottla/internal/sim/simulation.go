@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"ottla/protocol/wire"
+
+	"ottla/cmd/ottla/internal/seeded"
 )
 
 // Options say what to run.
@@ -85,10 +87,10 @@ func (c *Counts) Add(o Counts) {
 
 // Simulation is one run.
 type Simulation struct {
-	scheduler
+	seeded.Scheduler
 	seed     uint64
 	script   bool
-	random   *random
+	random   *seeded.Random
 	plan     plan
 	hosts    []*host
 	clients  []client
@@ -131,30 +133,28 @@ var poison = sync.OnceFunc(func() { wire.PoisonFrames(true) })
 // Run runs a seed to its end or to the first broken invariant.
 func Run(o Options) (result Result) {
 	poison()
-	s := &Simulation{seed: o.Seed, script: o.Script, random: newRandom(o.Seed), noSpace: noSpace{NoSpace: o.NoSpace}}
-	s.now = startOfTime.Add(s.random.between(0, time.Hour))
-	s.trace = trace{start: s.now, hash: fnvOffset, writer: o.Trace}
+	s := &Simulation{seed: o.Seed, script: o.Script, random: seeded.NewRandom(o.Seed, 0x1234567), noSpace: noSpace{NoSpace: o.NoSpace}}
+	s.Scheduler = seeded.NewScheduler(startOfTime.Add(s.random.Between(0, time.Hour)), o.Trace)
 	s.logger = slog.New(slog.DiscardHandler)
 	if o.Trace != nil {
 		s.logger = slog.New(&traceHandler{s})
 	}
-	start := s.now
 	defer func() {
 		if reason := recover(); reason != nil {
 			s.failure = fmt.Errorf("panic: %v\n%s", reason, debug.Stack())
 		}
 		result = Result{
-			Seed: o.Seed, Failure: s.failure, Hash: s.trace.hash, Events: s.count, Virtual: s.now.Sub(start), Counts: s.counts,
+			Seed: o.Seed, Failure: s.failure, Hash: s.Hash(), Events: s.Count, Virtual: s.Elapsed(s.Now), Counts: s.counts,
 			NeedingRoom: s.noSpace.seen,
 		}
 	}()
 	s.set()
 	for s.failure == nil && !s.finished {
-		if !s.step() {
+		if !s.Step() {
 			s.violate("nothing is left to happen, and the run is not over")
 		}
-		if s.count > maxEvents {
-			s.violate("the run does not end: %d events, %s", s.count, s.waiting())
+		if s.Count > maxEvents {
+			s.violate("the run does not end: %d events, %s", s.Count, s.waiting())
 		}
 	}
 	return result
@@ -166,10 +166,10 @@ func (s *Simulation) set() {
 		s.plan = scriptPlan()
 		s.scripted()
 	} else {
-		s.plan = newPlan(s.random.fork())
+		s.plan = newPlan(s.random.Fork())
 	}
 	s.noSpace.alone(&s.plan)
-	s.tracef("plan: %s", s.plan.String())
+	s.Linef("plan: %s", s.plan.String())
 	s.model.init(s)
 	h := newHost(s, 0)
 	s.hosts = append(s.hosts, h)
@@ -195,17 +195,13 @@ func (s *Simulation) set() {
 		c.start()
 	}
 	s.planFaults()
-	s.after(s.plan.duration, "the faults end", s.heal)
+	s.After(s.plan.duration, "the faults end", s.heal)
 }
 
 // violate ends the run with a broken invariant; the first counts.
 func (s *Simulation) violate(format string, args ...any) {
 	if s.failure == nil {
 		s.failure = fmt.Errorf(format, args...)
-		s.tracef("VIOLATION: %v", s.failure)
+		s.Linef("VIOLATION: %v", s.failure)
 	}
-}
-
-func (s *Simulation) tracef(format string, args ...any) {
-	s.trace.line(s.now, fmt.Sprintf(format, args...))
 }

@@ -7,6 +7,8 @@ import (
 
 	"ottla/protocol"
 	"ottla/protocol/compress"
+
+	"ottla/cmd/ottla/internal/seeded"
 )
 
 // plan is all that a seed decides beforehand. Each seed leaves things out (swarm
@@ -108,32 +110,32 @@ type endingPlan struct {
 	cut     bool // with a power cut in between
 }
 
-func newPlan(r *random) plan {
-	p := plan{duration: r.between(15*time.Second, 60*time.Second)}
-	for i := range 1 + r.below(3) {
+func newPlan(r *seeded.Random) plan {
+	p := plan{duration: r.Between(15*time.Second, 60*time.Second)}
+	for i := range 1 + r.Below(3) {
 		p.dirs = append(p.dirs, fmt.Sprintf("/disk%d", i))
 	}
 	p.metaDir = p.dirs[0]
-	if r.chance(400) {
+	if r.Chance(400) {
 		p.metaDir = "/meta"
 	}
 	p.nodeProperties(r)
 	p.planTopics(r)
 	p.planClients(r)
-	p.network = networkPlan{low: 20 * time.Microsecond, high: pick(r, 200*time.Microsecond, 2*time.Millisecond, 20*time.Millisecond)}
-	if r.chance(500) {
+	p.network = networkPlan{low: 20 * time.Microsecond, high: seeded.Pick(r, 200*time.Microsecond, 2*time.Millisecond, 20*time.Millisecond)}
+	if r.Chance(500) {
 		p.network.slow = 5
 	}
-	if r.chance(600) {
-		p.network.cut = pick(r, 1, 3, 10)
+	if r.Chance(600) {
+		p.network.cut = seeded.Pick(r, 1, 3, 10)
 	}
 	p.faults = faultPlan{
-		kills: r.chance(600), cuts: r.chance(600), stops: r.chance(500), midOperation: r.chance(600),
-		full: r.chance(300), failing: r.chance(200), slowWorkers: r.chance(300), channelCuts: r.chance(300),
-		pause: r.between(3*time.Second, 15*time.Second), slowDelays: pick(r, 50*time.Millisecond, time.Second, 8*time.Second),
+		kills: r.Chance(600), cuts: r.Chance(600), stops: r.Chance(500), midOperation: r.Chance(600),
+		full: r.Chance(300), failing: r.Chance(200), slowWorkers: r.Chance(300), channelCuts: r.Chance(300),
+		pause: r.Between(3*time.Second, 15*time.Second), slowDelays: seeded.Pick(r, 50*time.Millisecond, time.Second, 8*time.Second),
 	}
-	p.ending = endingPlan{restart: r.chance(400), cut: r.chance(500)}
-	p.planTransactions(r.fork())
+	p.ending = endingPlan{restart: r.Chance(400), cut: r.Chance(500)}
+	p.planTransactions(r.Fork())
 	return p
 }
 
@@ -147,14 +149,14 @@ func (p *plan) baseProperties() []string {
 	}
 }
 
-func (p *plan) nodeProperties(r *random) {
+func (p *plan) nodeProperties(r *seeded.Random) {
 	p.overrides = p.baseProperties()
 	set := func(perMille int, name string, values ...any) {
-		if r.chance(perMille) {
-			p.overrides = append(p.overrides, fmt.Sprintf("%s=%v", name, values[r.below(len(values))]))
+		if r.Chance(perMille) {
+			p.overrides = append(p.overrides, fmt.Sprintf("%s=%v", name, values[r.Below(len(values))]))
 		}
 	}
-	if r.chance(700) {
+	if r.Chance(700) {
 		set(1000, "controller.quorum.bootstrap.servers", "h0:9093")
 	} else {
 		set(1000, "controller.quorum.voters", "1@h0:9093")
@@ -175,22 +177,22 @@ func (p *plan) nodeProperties(r *random) {
 	set(200, "num.partitions", 2, 3)
 }
 
-func (p *plan) planTopics(r *random) {
-	for i := range 2 + r.below(4) {
-		t := &topicPlan{name: fmt.Sprintf("topic-%d", i), partitions: int32(1 + r.below(3))}
+func (p *plan) planTopics(r *seeded.Random) {
+	for i := range 2 + r.Below(4) {
+		t := &topicPlan{name: fmt.Sprintf("topic-%d", i), partitions: int32(1 + r.Below(3))}
 		t.choose(r)
 		p.topics = append(p.topics, t)
 	}
-	if r.chance(500) {
+	if r.Chance(500) {
 		p.topics = append(p.topics, &topicPlan{name: "auto", partitions: -1, auto: true, retention: 7 * 24 * time.Hour, retentionBytes: -1})
 	}
 }
 
 // choose decides a topic's configuration.
-func (t *topicPlan) choose(r *random) {
+func (t *topicPlan) choose(r *seeded.Random) {
 	set := func(perMille int, name string, values ...any) {
-		if r.chance(perMille) {
-			t.configs = append(t.configs, setting{name, fmt.Sprint(values[r.below(len(values))])})
+		if r.Chance(perMille) {
+			t.configs = append(t.configs, setting{name, fmt.Sprint(values[r.Below(len(values))])})
 		}
 	}
 	t.retention, t.retentionBytes = -1, -1
@@ -202,36 +204,36 @@ func (t *topicPlan) choose(r *random) {
 	set(400, "file.delete.delay.ms", 0, 100, 10000)
 	set(500, "compression.type", "gzip", "snappy", "lz4", "zstd", "uncompressed")
 	set(1000, "message.timestamp.after.max.ms", 3600000, int64(1)<<62)
-	if t.flush = r.chance(400); t.flush {
+	if t.flush = r.Chance(400); t.flush {
 		set(1000, "flush.messages", 1)
 	} else {
 		set(300, "flush.messages", 3, 20)
 		set(300, "flush.ms", 0, 50, 2000)
 	}
-	if t.appendTime = r.chance(200); t.appendTime {
+	if t.appendTime = r.Chance(200); t.appendTime {
 		set(1000, "message.timestamp.type", "LogAppendTime")
 	}
 	t.retention = -1
-	if r.chance(200) {
-		t.retention = pick(r, 3*time.Second, 15*time.Second)
+	if r.Chance(200) {
+		t.retention = seeded.Pick(r, 3*time.Second, 15*time.Second)
 		set(1000, "retention.ms", t.retention.Milliseconds())
 	} else {
 		set(1000, "retention.ms", -1) // records of year 1970 are to stay
 	}
-	if r.chance(200) {
-		t.retentionBytes = pick(r, int64(2000), 10000)
+	if r.Chance(200) {
+		t.retentionBytes = seeded.Pick(r, int64(2000), 10000)
 		set(1000, "retention.bytes", t.retentionBytes)
 	}
-	t.churn, t.grows, t.trimmed = r.chance(300), r.chance(300), r.chance(300)
+	t.churn, t.grows, t.trimmed = r.Chance(300), r.Chance(300), r.Chance(300)
 }
 
-func (p *plan) planClients(r *random) {
-	for range 1 + r.below(4) {
+func (p *plan) planClients(r *seeded.Random) {
+	for range 1 + r.Below(4) {
 		q := producerPlan{
-			idempotent: r.chance(650), retries: r.chance(300), acks: pick[int16](r, -1, -1, -1, 1, 0), inFlight: pick(r, 1, 2, 5, 5),
-			pace: r.between(2*time.Millisecond, 300*time.Millisecond), largest: pick(r, 1, 3, 20),
-			valueBytes: pick(r, 10, 100, 1000), oddTimes: r.chance(200), oversized: r.chance(100),
-			codec: pick(r, compress.None, compress.None, compress.Gzip, compress.Snappy, compress.LZ4, compress.Zstd),
+			idempotent: r.Chance(650), retries: r.Chance(300), acks: seeded.Pick[int16](r, -1, -1, -1, 1, 0), inFlight: seeded.Pick(r, 1, 2, 5, 5),
+			pace: r.Between(2*time.Millisecond, 300*time.Millisecond), largest: seeded.Pick(r, 1, 3, 20),
+			valueBytes: seeded.Pick(r, 10, 100, 1000), oddTimes: r.Chance(200), oversized: r.Chance(100),
+			codec: seeded.Pick(r, compress.None, compress.None, compress.Gzip, compress.Snappy, compress.LZ4, compress.Zstd),
 		}
 		if q.idempotent {
 			q.acks, q.oddTimes, q.oversized = -1, false, false
@@ -240,33 +242,33 @@ func (p *plan) planClients(r *random) {
 		q.topics = someTopics(r, p.topics, q.version < 13)
 		p.producers = append(p.producers, q)
 	}
-	for range 1 + r.below(4) {
+	for range 1 + r.Below(4) {
 		c := consumerPlan{
-			version: int16(4 + r.below(14)), sessions: r.chance(600), committed: r.chance(300), from: pick(r, fromEarliest, fromEarliest, fromLatest, fromTime),
-			minBytes: pick[int32](r, 0, 1, 1, 500, 5000), maxBytes: pick[int32](r, 1, 2000, 1<<20), partBytes: pick[int32](r, 1, 500, 1<<20),
-			maxWait: pick(r, 0, 20*time.Millisecond, 500*time.Millisecond, 3*time.Second), pace: r.between(time.Millisecond, 300*time.Millisecond),
+			version: int16(4 + r.Below(14)), sessions: r.Chance(600), committed: r.Chance(300), from: seeded.Pick(r, fromEarliest, fromEarliest, fromLatest, fromTime),
+			minBytes: seeded.Pick[int32](r, 0, 1, 1, 500, 5000), maxBytes: seeded.Pick[int32](r, 1, 2000, 1<<20), partBytes: seeded.Pick[int32](r, 1, 500, 1<<20),
+			maxWait: seeded.Pick(r, 0, 20*time.Millisecond, 500*time.Millisecond, 3*time.Second), pace: r.Between(time.Millisecond, 300*time.Millisecond),
 		}
 		c.topics = someTopics(r, p.topics, c.version < 13)
 		p.consumers = append(p.consumers, c)
 	}
-	p.seekers = r.below(3)
+	p.seekers = r.Below(3)
 }
 
-func (q *producerPlan) pickVersion(r *random) int16 {
+func (q *producerPlan) pickVersion(r *seeded.Random) int16 {
 	lowest := int16(3)
 	if q.codec == compress.Zstd {
 		lowest = 7
 	}
 	highest := protocol.APIOf(protocol.Produce).MaxVersion
-	return lowest + int16(r.below(int(highest-lowest)+1))
+	return lowest + int16(r.Below(int(highest-lowest)+1))
 }
 
 // someTopics chooses topics for a client. Who names topics does not use one that is
 // deleted and created again: nobody could tell to which of the two a record belongs.
-func someTopics(r *random, all []*topicPlan, byName bool) []*topicPlan {
+func someTopics(r *seeded.Random, all []*topicPlan, byName bool) []*topicPlan {
 	var chosen []*topicPlan
 	for _, t := range all {
-		if r.chance(600) && !(byName && t.churn) {
+		if r.Chance(600) && !(byName && t.churn) {
 			chosen = append(chosen, t)
 		}
 	}

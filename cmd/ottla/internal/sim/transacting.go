@@ -19,7 +19,7 @@ func (i *instance) proceed() {
 	if i.s.phase != working {
 		pace = min(pace, 20*time.Millisecond)
 	}
-	i.s.after(i.random.between(pace/2, 3*pace/2), i.name+" goes on", func() {
+	i.s.After(i.random.Between(pace/2, 3*pace/2), i.name+" goes on", func() {
 		switch {
 		case i.ended || i.s.phase == reading:
 		case i.plan.copies && i.position == protocol.NoOffset:
@@ -49,7 +49,7 @@ func (i *instance) place() {
 	find.CoordinatorKeys = []string{i.id()}
 	i.ask(find, 4, func(resp kmsg.Response) {
 		i.judge("FindCoordinator", protocol.ErrorCode(resp.(*kmsg.FindCoordinatorResponse).Coordinators[0].ErrorCode), i.place, func() {
-			i.ask(req, int16(8+i.random.below(2)), func(resp kmsg.Response) {
+			i.ask(req, int16(8+i.random.Below(2)), func(resp kmsg.Response) {
 				got := &resp.(*kmsg.OffsetFetchResponse).Groups[0]
 				code := protocol.ErrorCode(got.ErrorCode)
 				if code == protocol.None {
@@ -57,7 +57,7 @@ func (i *instance) place() {
 				}
 				i.judge("OffsetFetch", code, i.place, func() {
 					i.position = max(0, protocol.Offset(got.Topics[0].Partitions[0].Offset))
-					i.s.tracef("%s copies from %d on", i.name, i.position)
+					i.s.Linef("%s copies from %d on", i.name, i.position)
 					if i.producerID == protocol.NoProducerID {
 						i.init()
 						return
@@ -79,7 +79,7 @@ func (i *instance) fetch() {
 		i.proceed()
 		return
 	}
-	i.ask(fetchRequest(part, i.position, true, i.random.between(0, 300*time.Millisecond), 2000), 16, func(resp kmsg.Response) {
+	i.ask(fetchRequest(part, i.position, true, i.random.Between(0, 300*time.Millisecond), 2000), 16, func(resp kmsg.Response) {
 		answer := &resp.(*kmsg.FetchResponse).Topics[0].Partitions[0]
 		i.judge("Fetch", protocol.ErrorCode(answer.ErrorCode), i.fetch, func() {
 			records, next := i.s.decode(part, answer, i.position, true)
@@ -111,16 +111,16 @@ func (i *instance) transact(reads []history.Record) {
 	i.transaction++
 	i.ending, i.doubtful, i.added = false, false, false
 	i.op = &history.Op{
-		Transactional: true, Committed: true, Process: i.process(), Producer: i.producer(), Begin: i.s.now.UnixNano(), Outcome: history.Fail,
+		Transactional: true, Committed: true, Process: i.process(), Producer: i.producer(), Begin: i.s.Now.UnixNano(), Outcome: history.Fail,
 		Reads: reads, Rebalanced: true,
 	}
 	var batches []*txBatch
 	if reads != nil {
 		batches = []*txBatch{i.batch(i.s.plan.transactions.copied, i.plan.n, reads)}
 	} else {
-		for range 1 + i.random.below(4) {
+		for range 1 + i.random.Below(4) {
 			source := i.s.plan.transactions.source
-			batches = append(batches, i.batch(source, int32(i.random.below(int(source.partitions))), make([]history.Record, 1+i.random.below(3))))
+			batches = append(batches, i.batch(source, int32(i.random.Below(int(source.partitions))), make([]history.Record, 1+i.random.Below(3))))
 		}
 	}
 	if i.plan.second {
@@ -143,7 +143,7 @@ func (i *instance) transact(reads []history.Record) {
 }
 
 func (i *instance) add(req *kmsg.AddPartitionsToTxnRequest, batches []*txBatch) {
-	i.ask(req, int16(i.random.below(4)), func(resp kmsg.Response) {
+	i.ask(req, int16(i.random.Below(4)), func(resp kmsg.Response) {
 		code := protocol.None
 		for _, p := range resp.(*kmsg.AddPartitionsToTxnResponse).Topics[0].Partitions {
 			if c := protocol.ErrorCode(p.ErrorCode); c != protocol.None && (code == protocol.None || code == protocol.OperationNotAttempted) {
@@ -176,7 +176,7 @@ func (i *instance) produce(batches []*txBatch) {
 	b := batches[0]
 	part := i.s.txPart(b.topic, b.n)
 	if part == nil {
-		i.s.after(200*time.Millisecond, i.name+" waits for its topic", func() { i.produce(batches) })
+		i.s.After(200*time.Millisecond, i.name+" waits for its topic", func() { i.produce(batches) })
 		return
 	}
 	lane := i.s.history.partition(b.topic, b.n)
@@ -189,7 +189,7 @@ func (i *instance) produce(batches []*txBatch) {
 		if b.topic.compacted {
 			key = value
 		}
-		builder.Append(i.s.now.UnixMilli(), key, value, nil)
+		builder.Append(i.s.Now.UnixMilli(), key, value, nil)
 	}
 	req := kmsg.NewPtrProduceRequest()
 	name := i.id()
@@ -200,9 +200,9 @@ func (i *instance) produce(batches []*txBatch) {
 	to.Partition, to.Records = b.n, builder.Build(i.s.model.pool)
 	topic.Partitions = append(topic.Partitions, to)
 	req.Topics = append(req.Topics, topic)
-	version := int16(7 + i.random.below(5))
+	version := int16(7 + i.random.Below(5))
 	if i.plan.second {
-		version = int16(12 + i.random.below(2))
+		version = int16(12 + i.random.Below(2))
 	}
 	i.send(req, version, part, lane, batches)
 }
@@ -227,18 +227,18 @@ func (i *instance) send(req *kmsg.ProduceRequest, version int16, part *partModel
 // to have ended.
 func (i *instance) produced() {
 	if i.s.phase == working && !i.zombie {
-		switch at := i.random.below(1000); {
+		switch at := i.random.Below(1000); {
 		case at < i.plan.crash:
 			i.end("it dies")
 			return
 		case at < i.plan.crash+i.plan.zombie:
-			i.s.tracef("%s is thought dead", i.name)
-			i.s.after(i.random.between(0, 500*time.Millisecond), i.name+" is replaced", func() {
+			i.s.Linef("%s is thought dead", i.name)
+			i.s.After(i.random.Between(0, 500*time.Millisecond), i.name+" is replaced", func() {
 				if !i.ended && !i.zombie {
 					i.begin()
 				}
 			})
-			i.s.after(i.random.between(0, 2*time.Second), i.name+" wakes up", i.commitOffsets)
+			i.s.After(i.random.Between(0, 2*time.Second), i.name+" wakes up", i.commitOffsets)
 			return
 		}
 	}
@@ -256,7 +256,7 @@ func (i *instance) commitOffsets() {
 	default:
 		req := kmsg.NewPtrAddOffsetsToTxnRequest()
 		req.TransactionalID, req.ProducerID, req.ProducerEpoch, req.Group = i.id(), int64(i.producerID), int16(i.epoch), i.id()
-		i.ask(req, int16(i.random.below(4)), func(resp kmsg.Response) {
+		i.ask(req, int16(i.random.Below(4)), func(resp kmsg.Response) {
 			i.judge("AddOffsetsToTxn", protocol.ErrorCode(resp.(*kmsg.AddOffsetsToTxnResponse).ErrorCode), i.commitOffsets, i.commitTo)
 		})
 	}
@@ -272,7 +272,7 @@ func (i *instance) commitTo() {
 	part.Partition, part.Offset, part.LeaderEpoch = i.plan.n, int64(i.next), -1
 	topic.Partitions = append(topic.Partitions, part)
 	req.Topics = append(req.Topics, topic)
-	version := int16(2 + i.random.below(3))
+	version := int16(2 + i.random.Below(3))
 	if i.plan.second {
 		version = 5
 	}
@@ -283,10 +283,10 @@ func (i *instance) commitTo() {
 
 // finish ends the transaction.
 func (i *instance) finish() {
-	commit := !i.random.chance(i.plan.abort) || i.s.phase != working
+	commit := !i.random.Chance(i.plan.abort) || i.s.phase != working
 	req := kmsg.NewPtrEndTxnRequest()
 	req.TransactionalID, req.ProducerID, req.ProducerEpoch, req.Commit = i.id(), int64(i.producerID), int16(i.epoch), commit
-	version := int16(i.random.below(5))
+	version := int16(i.random.Below(5))
 	if i.plan.second {
 		version = 5
 	}
@@ -295,13 +295,13 @@ func (i *instance) finish() {
 		i.op.Outcome = history.Unknown
 	}
 	i.endTxn(req, version)
-	if i.random.chance(i.plan.crash) {
-		i.s.after(i.random.between(0, 2*time.Millisecond), i.name+" dies", i.dieEnding)
+	if i.random.Chance(i.plan.crash) {
+		i.s.After(i.random.Between(0, 2*time.Millisecond), i.name+" dies", i.dieEnding)
 	}
 }
 
 func (i *instance) endTxn(req *kmsg.EndTxnRequest, version int16) {
-	sent := i.s.now
+	sent := i.s.Now
 	i.ask(req, version, func(resp kmsg.Response) {
 		answer := resp.(*kmsg.EndTxnResponse)
 		i.judge("EndTxn", protocol.ErrorCode(answer.ErrorCode), func() { i.endTxn(req, version) }, func() {
@@ -331,7 +331,7 @@ type txHistory struct {
 }
 
 func (h *txHistory) add(s *Simulation, op history.Op) {
-	op.End = s.now.UnixNano()
+	op.End = s.Now.UnixNano()
 	if op.Kind == history.Final {
 		h.finals = append(h.finals, op)
 		return

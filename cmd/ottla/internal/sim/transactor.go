@@ -8,6 +8,8 @@ import (
 
 	"ottla/compat/history"
 	"ottla/protocol"
+
+	"ottla/cmd/ottla/internal/seeded"
 )
 
 // transactor is one transactional id, and its instances: one after the other, but an
@@ -17,7 +19,7 @@ type transactor struct {
 	host       *host
 	n          int32
 	plan       transactorPlan
-	random     *random
+	random     *seeded.Random
 	generation int32       // of the newest instance
 	lostInit   time.Time   // when an InitProducerId was last sent whose answer did not come: it fences whenever it arrives
 	instances  []*instance // that have not ended
@@ -47,11 +49,11 @@ type instance struct {
 }
 
 func newTransactor(s *Simulation, h *host, n int) *transactor {
-	return &transactor{s: s, host: h, n: int32(n) + 1, plan: s.plan.transactions.transactors[n], random: s.random.fork()}
+	return &transactor{s: s, host: h, n: int32(n) + 1, plan: s.plan.transactions.transactors[n], random: s.random.Fork()}
 }
 
 func (t *transactor) start() {
-	t.s.after(t.random.between(0, 3*time.Second), "a transactor begins", t.begin)
+	t.s.After(t.random.Between(0, 3*time.Second), "a transactor begins", t.begin)
 }
 
 func (t *transactor) id() string { return fmt.Sprintf("tx-%d", t.n) }
@@ -94,7 +96,7 @@ func (t *transactor) begin() {
 	t.instances = append(t.instances, i)
 	// Who asks where to go on before he has fenced the one before relies on requireStable: of a transaction that is being ended the
 	// offset is not to be had. It must not have been about to commit another one.
-	placesFirst := t.plan.copies && t.diedEnding && t.random.chance(700)
+	placesFirst := t.plan.copies && t.diedEnding && t.random.Chance(700)
 	t.diedEnding = false
 	if placesFirst {
 		i.place()
@@ -108,7 +110,7 @@ func (i *instance) end(why string) {
 	if i.ended {
 		return
 	}
-	i.s.tracef("%s ends: %s", i.name, why)
+	i.s.Linef("%s ends: %s", i.name, why)
 	i.ended = true
 	if i.op != nil {
 		i.over(i.op.Outcome)
@@ -119,7 +121,7 @@ func (i *instance) end(why string) {
 		if i.diedEnding { // it may find the transaction undecided
 			pause = time.Millisecond
 		}
-		i.s.after(i.random.between(0, pause), "a new instance of a transactor", i.begin)
+		i.s.After(i.random.Between(0, pause), "a new instance of a transactor", i.begin)
 	}
 }
 
@@ -145,7 +147,7 @@ func (i *instance) ask(req kmsg.Request, version int16, done func(kmsg.Response)
 		return
 	}
 	again := func(pause time.Duration) {
-		i.s.after(pause, i.name+" tries again", func() { i.ask(req, version, done) })
+		i.s.After(pause, i.name+" tries again", func() { i.ask(req, version, done) })
 	}
 	if i.conn == nil || !i.conn.open {
 		if i.conn = i.s.connect(i.name, i.host, protocol.OnBroker, nil); i.conn == nil {
@@ -155,9 +157,9 @@ func (i *instance) ask(req kmsg.Request, version int16, done func(kmsg.Response)
 	}
 	over := false
 	isInit := protocol.APIKey(req.Key()) == protocol.InitProducerId
-	if i.s.phase == working && !isInit && i.random.chance(i.plan.late) {
-		i.conn.upAt = i.s.now.Add(i.random.between(50*time.Millisecond, 10*time.Second))
-		i.s.after(i.random.between(20*time.Millisecond, time.Second), i.name+" waits no longer", func() {
+	if i.s.phase == working && !isInit && i.random.Chance(i.plan.late) {
+		i.conn.upAt = i.s.Now.Add(i.random.Between(50*time.Millisecond, 10*time.Second))
+		i.s.After(i.random.Between(20*time.Millisecond, time.Second), i.name+" waits no longer", func() {
 			if !over {
 				over, i.conn = true, nil
 				i.doubtful = i.doubtful || i.ending
@@ -167,15 +169,15 @@ func (i *instance) ask(req kmsg.Request, version int16, done func(kmsg.Response)
 	}
 	i.conn.send(req, version, 30*time.Second, true, func(resp kmsg.Response, err error) {
 		if err != nil && isInit {
-			i.lostInit = i.s.now
+			i.lostInit = i.s.Now
 		}
 		switch {
 		case over || i.ended:
 		case err != nil:
 			over = true
 			i.doubtful = i.doubtful || i.ending
-			again(i.random.between(0, 100*time.Millisecond))
-			if i.random.chance(300) {
+			again(i.random.Between(0, 100*time.Millisecond))
+			if i.random.Chance(300) {
 				i.dieEnding()
 			}
 		default:
@@ -188,7 +190,7 @@ func (i *instance) ask(req kmsg.Request, version int16, done func(kmsg.Response)
 // judge goes on by a code.
 func (i *instance) judge(what string, code protocol.ErrorCode, again, ok func()) {
 	if code != protocol.None {
-		i.s.tracef("%s: %s gave %s", i.name, what, code)
+		i.s.Linef("%s: %s gave %s", i.name, what, code)
 	}
 	switch code {
 	case protocol.None:
@@ -197,10 +199,10 @@ func (i *instance) judge(what string, code protocol.ErrorCode, again, ok func())
 		protocol.NotEnoughReplicas, protocol.NotLeaderOrFollower, protocol.KafkaStorageError, protocol.RequestTimedOut, protocol.UnknownTopicOrPartition,
 		protocol.UnknownTopicID, protocol.UnstableOffsetCommit, protocol.LeaderNotAvailable, protocol.NotEnoughReplicasAfterAppend, protocol.NetworkException:
 		i.doubtful = i.doubtful || i.ending && (code == protocol.RequestTimedOut || code == protocol.NotEnoughReplicasAfterAppend)
-		i.s.after(i.random.between(5*time.Millisecond, 150*time.Millisecond), i.name+" tries again", again)
+		i.s.After(i.random.Between(5*time.Millisecond, 150*time.Millisecond), i.name+" tries again", again)
 	case protocol.ProducerFenced, protocol.InvalidProducerEpoch, protocol.InvalidTxnState, protocol.OutOfOrderSequenceNumber, protocol.TransactionAbortable,
 		protocol.InvalidProducerIDMapping:
-		if !i.zombie && !i.expired() && !i.forgotten(code) && i.s.now.Sub(i.lostInit) > time.Minute {
+		if !i.zombie && !i.expired() && !i.forgotten(code) && i.s.Now.Sub(i.lostInit) > time.Minute {
 			i.s.violate("%s: %s gave %s, and nobody has fenced it: %s", i.name, what, code, i.id())
 		}
 		if i.op != nil && i.ending && !i.doubtful {
@@ -214,13 +216,13 @@ func (i *instance) judge(what string, code protocol.ErrorCode, again, ok func())
 
 // expired tells whether the coordinator may have ended the transaction by itself.
 func (i *instance) expired() bool {
-	return i.op != nil && i.s.now.UnixNano()-i.op.Begin >= int64(i.plan.timeout)
+	return i.op != nil && i.s.Now.UnixNano()-i.op.Begin >= int64(i.plan.timeout)
 }
 
 // forgotten tells whether the id may have expired between two transactions.
 func (i *instance) forgotten(code protocol.ErrorCode) bool {
 	expiry := i.s.plan.transactions.expiry
-	if code != protocol.InvalidProducerIDMapping || expiry == 0 || i.added || i.s.now.Sub(i.touched) < expiry {
+	if code != protocol.InvalidProducerIDMapping || expiry == 0 || i.added || i.s.Now.Sub(i.touched) < expiry {
 		return false
 	}
 	i.s.counts.ForgottenIDs++
@@ -236,13 +238,13 @@ func (i *instance) open(transaction int) bool {
 func (i *instance) find(done func()) {
 	for _, own := range i.s.plan.transactions.own {
 		if !own.auto && i.s.txPart(own, 0) == nil {
-			i.s.after(100*time.Millisecond, i.name+" waits until Kafka's own topics are there", func() { i.find(done) })
+			i.s.After(100*time.Millisecond, i.name+" waits until Kafka's own topics are there", func() { i.find(done) })
 			return
 		}
 	}
 	req := kmsg.NewPtrFindCoordinatorRequest()
 	req.CoordinatorType, req.CoordinatorKeys = 1, []string{i.id()}
-	i.ask(req, int16(4+i.random.below(3)), func(resp kmsg.Response) {
+	i.ask(req, int16(4+i.random.Below(3)), func(resp kmsg.Response) {
 		code := protocol.ErrorCode(resp.(*kmsg.FindCoordinatorResponse).Coordinators[0].ErrorCode)
 		i.judge("FindCoordinator", code, func() { i.find(done) }, done)
 	})
@@ -252,8 +254,8 @@ func (i *instance) init() {
 	req := kmsg.NewPtrInitProducerIDRequest()
 	name := i.id()
 	req.TransactionalID, req.TransactionTimeoutMillis, req.ProducerID, req.ProducerEpoch = &name, int32(i.plan.timeout.Milliseconds()), -1, -1
-	sent, begin := i.s.now, i.s.now.UnixNano()
-	i.ask(req, int16(2+i.random.below(4)), func(resp kmsg.Response) {
+	sent, begin := i.s.Now, i.s.Now.UnixNano()
+	i.ask(req, int16(2+i.random.Below(4)), func(resp kmsg.Response) {
 		answer := resp.(*kmsg.InitProducerIDResponse)
 		i.judge("InitProducerId", protocol.ErrorCode(answer.ErrorCode), i.init, func() {
 			if !i.s.history.newer(i.n, answer.ProducerID, answer.ProducerEpoch) && !i.zombie {

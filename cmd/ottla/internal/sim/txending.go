@@ -64,7 +64,7 @@ func (f *txFinal) next() {
 	f.read(p, 0, false, nil, epochs, func([]history.Record) {
 		f.read(p, 0, true, nil, nil, func(all []history.Record) {
 			f.s.history.add(f.s, history.Op{
-				Kind: history.Final, Committed: true, Process: 1 << 25, Begin: f.s.now.UnixNano(), Reads: all,
+				Kind: history.Final, Committed: true, Process: 1 << 25, Begin: f.s.Now.UnixNano(), Reads: all,
 				Mark: history.Mark{Partition: f.s.history.partition(p.topic.plan, p.n)},
 			})
 			f.next()
@@ -117,7 +117,7 @@ func (f *txFinal) fences(p *partModel, batches []byte, epochs map[protocol.Produ
 func (f *txFinal) judge() {
 	s := f.s
 	report := history.Check(slices.Concat(s.history.ops, s.history.finals), history.Options{})
-	s.tracef("the history: %s", report)
+	s.Linef("the history: %s", report)
 	if report.Found() > 0 {
 		s.violate("the history of the transactions: %s", report)
 		return

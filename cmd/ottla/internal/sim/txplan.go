@@ -3,6 +3,8 @@ package sim
 import (
 	"fmt"
 	"time"
+
+	"ottla/cmd/ottla/internal/seeded"
 )
 
 // transactionPlan is what a seed does with transactions; nothing if it has no
@@ -34,28 +36,28 @@ type txReaderPlan struct {
 	maxBytes  int32
 }
 
-func (p *plan) planTransactions(r *random) {
-	if !r.chance(500) {
+func (p *plan) planTransactions(r *seeded.Random) {
+	if !r.Chance(500) {
 		return
 	}
 	// A power cut that takes a marker or an offset may tear what was promised: what is
 	// promised over it was flushed.
 	f := p.faults
-	flush := f.cuts || f.failing || f.full || p.ending.cut || r.chance(300)
-	p.transactionTopics(flush, 1+int32(r.below(3)), 1+int32(r.below(3)), 1+int32(r.below(3)), pick(r, 700, 3000, 30000))
+	flush := f.cuts || f.failing || f.full || p.ending.cut || r.Chance(300)
+	p.transactionTopics(flush, 1+int32(r.Below(3)), 1+int32(r.Below(3)), 1+int32(r.Below(3)), seeded.Pick(r, 700, 3000, 30000))
 	p.overrides = append(p.overrides,
-		fmt.Sprintf("transaction.abort.timed.out.transaction.cleanup.interval.ms=%d", pick(r, 500, 3000, 10000)))
+		fmt.Sprintf("transaction.abort.timed.out.transaction.cleanup.interval.ms=%d", seeded.Pick(r, 500, 3000, 10000)))
 	t := &p.transactions
-	second := r.below(3) // 0: none, 1: all, 2: some
-	for i := range 2 + r.below(3) {
+	second := r.Below(3) // 0: none, 1: all, 2: some
+	for i := range 2 + r.Below(3) {
 		q := transactorPlan{
-			second: second == 1 || second == 2 && r.chance(500), timeout: pick(r, 3*time.Second, 10*time.Second, 30*time.Second),
-			pace: r.between(5*time.Millisecond, 300*time.Millisecond), abort: pick(r, 50, 300), crash: pick(r, 0, 20, 100), zombie: pick(r, 0, 20, 100),
+			second: second == 1 || second == 2 && r.Chance(500), timeout: seeded.Pick(r, 3*time.Second, 10*time.Second, 30*time.Second),
+			pace: r.Between(5*time.Millisecond, 300*time.Millisecond), abort: seeded.Pick(r, 50, 300), crash: seeded.Pick(r, 0, 20, 100), zombie: seeded.Pick(r, 0, 20, 100),
 		}
 		if q.second { // the first version does not know a late request for one
-			q.late = pick(r, 0, 20, 100)
+			q.late = seeded.Pick(r, 0, 20, 100)
 		}
-		if i > 0 && r.chance(500) || i == 1 {
+		if i > 0 && r.Chance(500) || i == 1 {
 			q.copies, q.n = true, int32(i-1)%t.source.partitions
 			for _, other := range t.transactors {
 				q.copies = q.copies && !(other.copies && other.n == q.n)
@@ -63,25 +65,25 @@ func (p *plan) planTransactions(r *random) {
 		}
 		t.transactors = append(t.transactors, q)
 	}
-	for i := range 1 + r.below(2) {
-		t.readers = append(t.readers, txReaderPlan{committed: i == 0, maxWait: pick(r, 0, 100*time.Millisecond, 3*time.Second), maxBytes: pick[int32](r, 500, 1<<20)})
+	for i := range 1 + r.Below(2) {
+		t.readers = append(t.readers, txReaderPlan{committed: i == 0, maxWait: seeded.Pick(r, 0, 100*time.Millisecond, 3*time.Second), maxBytes: seeded.Pick[int32](r, 500, 1<<20)})
 	}
-	compacts, own := r.chance(400), r.chance(400)
+	compacts, own := r.Chance(400), r.Chance(400)
 	if compacts {
-		p.compact(pick(r, 0, 1000, 86400000), pick(r, "0", "0.3"), pick(r, 0, 0, 2000))
+		p.compact(seeded.Pick(r, 0, 1000, 86400000), seeded.Pick(r, "0", "0.3"), seeded.Pick(r, 0, 0, 2000))
 	}
 	if own {
 		for _, topic := range t.own {
-			topic.compactOwn(pick(r, 700, 2000, 6000), pick(r, "0", "0.3"), pick(r, 0, 1000, 86400000), pick(r, 0, 100, 10000))
+			topic.compactOwn(seeded.Pick(r, 700, 2000, 6000), seeded.Pick(r, "0", "0.3"), seeded.Pick(r, 0, 1000, 86400000), seeded.Pick(r, 0, 100, 10000))
 		}
 	}
 	if compacts || own {
-		p.cleaner(pick(r, 20, 300, 3000), 1+r.below(3), pick(r, 1, 524288), pick(r, 5000, 1<<40))
+		p.cleaner(seeded.Pick(r, 20, 300, 3000), 1+r.Below(3), seeded.Pick(r, 1, 524288), seeded.Pick(r, 5000, 1<<40))
 	}
-	if r.chance(300) {
-		t.expiry = pick(r, time.Second, 4*time.Second)
+	if r.Chance(300) {
+		t.expiry = seeded.Pick(r, time.Second, 4*time.Second)
 		p.overrides = append(p.overrides, fmt.Sprintf("transactional.id.expiration.ms=%d", t.expiry.Milliseconds()),
-			fmt.Sprintf("transaction.remove.expired.transaction.cleanup.interval.ms=%d", pick(r, 200, 2000)))
+			fmt.Sprintf("transaction.remove.expired.transaction.cleanup.interval.ms=%d", seeded.Pick(r, 200, 2000)))
 	}
 }
 

@@ -12,6 +12,8 @@ import (
 	"ottla/compat/history"
 	"ottla/protocol"
 	"ottla/protocol/record"
+
+	"ottla/cmd/ottla/internal/seeded"
 )
 
 // undecided is a batch in a transaction that nobody has asked to end: the last stable
@@ -135,14 +137,14 @@ type txReader struct {
 	name   string
 	number int32
 	plan   txReaderPlan
-	random *random
+	random *seeded.Random
 	conn   *conn
 	at     map[*partModel]protocol.Offset
 }
 
 func newTxReader(s *Simulation, h *host, n int) *txReader {
 	return &txReader{
-		s: s, host: h, name: fmt.Sprintf("txreader%d", n), number: int32(n), plan: s.plan.transactions.readers[n], random: s.random.fork(),
+		s: s, host: h, name: fmt.Sprintf("txreader%d", n), number: int32(n), plan: s.plan.transactions.readers[n], random: s.random.Fork(),
 		at: map[*partModel]protocol.Offset{},
 	}
 }
@@ -151,7 +153,7 @@ func (r *txReader) start()       { r.again(2 * time.Second) }
 func (r *txReader) idle() string { return "" }
 
 func (r *txReader) again(most time.Duration) {
-	r.s.after(r.random.between(0, most), r.name+" works", r.turn)
+	r.s.After(r.random.Between(0, most), r.name+" works", r.turn)
 }
 
 func (r *txReader) turn() {
@@ -166,8 +168,8 @@ func (r *txReader) turn() {
 		r.again(200 * time.Millisecond)
 		return
 	}
-	p := parts[r.random.below(len(parts))]
-	from, begin := r.at[p], r.s.now.UnixNano()
+	p := parts[r.random.Below(len(parts))]
+	from, begin := r.at[p], r.s.Now.UnixNano()
 	r.conn.send(fetchRequest(p, from, r.plan.committed, r.plan.maxWait, r.plan.maxBytes), 16, r.plan.maxWait+20*time.Second, true, func(resp kmsg.Response, err error) {
 		defer r.again(300 * time.Millisecond)
 		if err != nil {

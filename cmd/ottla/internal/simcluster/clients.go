@@ -10,12 +10,14 @@ import (
 	"ottla/protocol"
 	"ottla/protocol/record"
 	"ottla/storage/replica"
+
+	"ottla/cmd/ottla/internal/seeded"
 )
 
 // producer sends batches of records with values of its own, one batch at a time, again until it is answered.
 type producer struct {
 	s        *Simulation
-	random   *random
+	random   *seeded.Random
 	tp       protocol.TopicPartition
 	acks     int16
 	number   int
@@ -36,7 +38,7 @@ type acknowledged struct {
 
 func (p *producer) start() {
 	p.renew()
-	p.s.after(p.random.between(0, 50*time.Millisecond), "a producer begins", p.next)
+	p.s.After(p.random.Between(0, 50*time.Millisecond), "a producer begins", p.next)
 }
 
 func (p *producer) renew() {
@@ -51,7 +53,7 @@ func (p *producer) next() {
 		return
 	}
 	p.values = nil
-	for range 1 + p.random.below(4) {
+	for range 1 + p.random.Below(4) {
 		p.count++
 		p.values = append(p.values, fmt.Sprintf("%d-%d", p.number, p.count))
 	}
@@ -63,18 +65,18 @@ func (p *producer) batch() record.Batch {
 	o.ProducerID, o.ProducerEpoch, o.BaseSequence = p.id, 0, p.sequence
 	b := record.NewBuilder(o)
 	for _, value := range p.values {
-		b.Append(p.s.now.UnixMilli(), nil, []byte(value), nil)
+		b.Append(p.s.Now.UnixMilli(), nil, []byte(value), nil)
 	}
 	return b.Build(nil)
 }
 
 // send sends the batch to whom the cluster may have as leader.
 func (p *producer) send() {
-	if p.leader == 0 || p.random.chance(600) {
+	if p.leader == 0 || p.random.Chance(600) {
 		p.leader = int(p.s.controller.image().partitions[p.tp].Leader)
 	}
-	if p.leader < 1 || p.random.chance(20) {
-		p.leader = 1 + p.random.below(len(p.s.machines))
+	if p.leader < 1 || p.random.Chance(20) {
+		p.leader = 1 + p.random.Below(len(p.s.machines))
 	}
 	to := p.s.machine(p.leader)
 	bytes, id, sequence := p.batch(), p.id, p.sequence
@@ -83,7 +85,7 @@ func (p *producer) send() {
 		if to.image == nil {
 			return
 		}
-		to.manager.Append(p.s.now, replica.AppendRequest{
+		to.manager.Append(p.s.Now, replica.AppendRequest{
 			Partition: p.tp, TopicID: topicID, Records: slices.Clone(bytes), RequiredAcks: p.acks, Timeout: 300 * time.Millisecond, AllowZstd: true,
 		}, func(result replica.AppendResult) {
 			if p.id == id && p.sequence == sequence { // and not late, when the batch was answered long ago
@@ -112,7 +114,7 @@ func (p *producer) judge(by *machine, result replica.AppendResult) {
 }
 
 func (p *producer) again() {
-	p.s.after(p.random.between(time.Millisecond, 30*time.Millisecond), fmt.Sprintf("producer %d tries again", p.number), p.send)
+	p.s.After(p.random.Between(time.Millisecond, 30*time.Millisecond), fmt.Sprintf("producer %d tries again", p.number), p.send)
 }
 
 func (p *producer) answered(result replica.AppendResult) {
@@ -122,7 +124,7 @@ func (p *producer) answered(result replica.AppendResult) {
 			p.s.acknowledge(acknowledged{p.tp, result.BaseOffset, p.values})
 		}
 		p.sequence += int32(len(p.values))
-		p.s.after(p.random.between(0, 40*time.Millisecond), fmt.Sprintf("producer %d goes on", p.number), p.next)
+		p.s.After(p.random.Between(0, 40*time.Millisecond), fmt.Sprintf("producer %d goes on", p.number), p.next)
 	case protocol.OutOfOrderSequenceNumber, protocol.UnknownProducerID:
 		p.renew() // what became of the batch is not known
 		p.next()
@@ -136,21 +138,21 @@ func (p *producer) answered(result replica.AppendResult) {
 // consumer reads one partition from any replica, in order.
 type consumer struct {
 	s      *Simulation
-	random *random
+	random *seeded.Random
 	tp     protocol.TopicPartition
 	at     protocol.Offset
 	epoch  protocol.LeaderEpoch // of the last record read; NoLeaderEpoch: none yet
 }
 
 func (c *consumer) start() {
-	c.s.after(c.random.between(5*time.Millisecond, 60*time.Millisecond), "a consumer reads", c.read)
+	c.s.After(c.random.Between(5*time.Millisecond, 60*time.Millisecond), "a consumer reads", c.read)
 }
 
 func (c *consumer) read() {
 	if c.s.over {
 		return
 	}
-	from := 1 + c.random.below(len(c.s.machines))
+	from := 1 + c.random.Below(len(c.s.machines))
 	to := c.s.machine(from)
 	c.detectLoss(to)
 	req := kmsg.NewPtrFetchRequest()

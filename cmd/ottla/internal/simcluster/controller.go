@@ -86,7 +86,7 @@ func (c *controller) change(decide func(next *image)) {
 // register gives a broker that starts a new epoch. It is fenced until it knows of that; where it did not stop in order it
 // leaves the in-sync and the eligible replicas, as it may have lost what it had acknowledged (KIP-966).
 func (c *controller) register(id protocol.NodeID, incarnation int, clean bool) (protocol.BrokerEpoch, int) {
-	c.heard[id] = c.s.now.UnixMilli()
+	c.heard[id] = c.s.Now.UnixMilli()
 	if known := c.incarnations[id]; known.incarnation == incarnation {
 		return known.epoch, known.version // it asks again
 	}
@@ -98,7 +98,7 @@ func (c *controller) register(id protocol.NodeID, incarnation int, clean bool) (
 		}
 	})
 	c.incarnations[id] = registered{incarnation, c.lastEpoch, c.image().version}
-	c.s.linef("controller: %d registers with epoch %d", id, c.lastEpoch)
+	c.s.Linef("controller: %d registers with epoch %d", id, c.lastEpoch)
 	return c.lastEpoch, c.image().version
 }
 
@@ -108,9 +108,9 @@ func (c *controller) heartbeat(id protocol.NodeID, epoch protocol.BrokerEpoch, a
 	if known.epoch != epoch {
 		return false
 	}
-	c.heard[id] = c.s.now.UnixMilli()
+	c.heard[id] = c.s.Now.UnixMilli()
 	if known.fenced && applied >= needed {
-		c.s.linef("controller: %d is let in", id)
+		c.s.Linef("controller: %d is let in", id)
 		c.change(func(next *image) {
 			known.fenced = false
 			next.brokers[id] = known
@@ -128,10 +128,10 @@ func (c *controller) tick() {
 	for n := range c.s.plan.machines {
 		id := protocol.NodeID(n + 1)
 		known, registered := c.image().brokers[id]
-		if !registered || known.fenced || c.s.now.UnixMilli()-c.heard[id] <= c.s.plan.session.Milliseconds() {
+		if !registered || known.fenced || c.s.Now.UnixMilli()-c.heard[id] <= c.s.plan.session.Milliseconds() {
 			continue
 		}
-		c.s.linef("controller: %d is fenced", id)
+		c.s.Linef("controller: %d is fenced", id)
 		c.change(func(next *image) {
 			known.fenced = true
 			next.brokers[id] = known
@@ -248,7 +248,7 @@ func (c *controller) store(next *image, tp protocol.TopicPartition, before, stat
 	if state.Leader != protocol.NoNode {
 		next.last[tp] = state.Leader
 	}
-	c.s.linef("controller: %s leader %d epoch %d.%d isr %v, eligible %v",
+	c.s.Linef("controller: %s leader %d epoch %d.%d isr %v, eligible %v",
 		tp, state.Leader, state.LeaderEpoch, state.PartitionEpoch, state.ISR, next.eligible[tp])
 }
 

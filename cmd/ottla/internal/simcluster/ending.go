@@ -22,7 +22,7 @@ func (s *Simulation) heal() {
 			m.boot()
 		}
 	}
-	deadline := s.now.Add(patience)
+	deadline := s.Now.Add(patience)
 	var look func()
 	look = func() {
 		wrong := s.unwell()
@@ -30,13 +30,13 @@ func (s *Simulation) heal() {
 		case wrong == "":
 			s.verify()
 			s.over = true
-		case s.now.After(deadline):
+		case s.Now.After(deadline):
 			s.violate("%v after the last fault %s", patience, wrong)
 		default:
-			s.after(100*time.Millisecond, "are all well", look)
+			s.After(100*time.Millisecond, "are all well", look)
 		}
 	}
-	s.after(100*time.Millisecond, "are all well", look)
+	s.After(100*time.Millisecond, "are all well", look)
 }
 
 // unwell tells what is not yet as it should be.

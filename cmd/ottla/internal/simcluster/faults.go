@@ -5,41 +5,43 @@ import (
 	"time"
 
 	"ottla/protocol"
+
+	"ottla/cmd/ottla/internal/seeded"
 )
 
 // faults has something go wrong now and then.
 func (s *Simulation) faults() {
-	r := s.random.fork()
+	r := s.random.Fork()
 	var next func()
 	next = func() {
 		if s.ending {
 			return
 		}
 		s.fault(r)
-		s.after(r.between(0, s.plan.calm), "a fault is due", next)
+		s.After(r.Between(0, s.plan.calm), "a fault is due", next)
 	}
-	s.after(r.between(300*time.Millisecond, 600*time.Millisecond), "a fault is due", next)
+	s.After(r.Between(300*time.Millisecond, 600*time.Millisecond), "a fault is due", next)
 }
 
-func (s *Simulation) fault(r *random) {
-	m := s.machines[r.below(len(s.machines))]
-	tp := s.tps[r.below(len(s.tps))]
-	switch choice := r.below(20); {
+func (s *Simulation) fault(r *seeded.Random) {
+	m := s.machines[r.Below(len(s.machines))]
+	tp := s.tps[r.Below(len(s.tps))]
+	switch choice := r.Below(20); {
 	case choice < 6:
 		s.cutLinks(r)
 	case choice < 8:
 		if m.up {
 			s.counts.Pauses++
-			m.pausedUntil = s.now.Add(r.between(20*time.Millisecond, 2*s.plan.lagMax))
-			s.linef("%d pauses", m.id)
+			m.pausedUntil = s.Now.Add(r.Between(20*time.Millisecond, 2*s.plan.lagMax))
+			s.Linef("%d pauses", m.id)
 		}
 	case choice < 10:
 		s.controller.moveLeader(tp, m.id)
 	case choice == 10:
-		s.controller.reassign(tp, s.machines[r.below(len(s.machines))].id, m.id)
+		s.controller.reassign(tp, s.machines[r.Below(len(s.machines))].id, m.id)
 	case choice == 11 && s.plan.kind == wild:
 		s.controller.electUnclean(tp, m.id)
-	case choice == 12 && s.plan.kind == flush && r.chance(300):
+	case choice == 12 && s.plan.kind == flush && r.Chance(300):
 		for _, each := range s.machines {
 			s.strike(r, each)
 		}
@@ -82,19 +84,19 @@ func (s *Simulation) mayFail(m *machine) bool {
 }
 
 // strike ends a process, in one way or another.
-func (s *Simulation) strike(r *random, m *machine) {
+func (s *Simulation) strike(r *seeded.Random, m *machine) {
 	if !m.up || m.stopping {
 		return
 	}
-	back := r.between(time.Millisecond, 3*time.Second)
-	if r.chance(300) {
-		back = r.between(time.Millisecond, 50*time.Millisecond) // before anybody notices
+	back := r.Between(time.Millisecond, 3*time.Second)
+	if r.Chance(300) {
+		back = r.Between(time.Millisecond, 50*time.Millisecond) // before anybody notices
 	}
-	switch choice := r.below(13); {
+	switch choice := r.Below(13); {
 	case choice >= 10:
-		m.crashIn, m.losesPower, m.back = 1+r.below(30), r.chance(700), back
+		m.crashIn, m.losesPower, m.back = 1+r.Below(30), r.Chance(700), back
 		incarnation := m.incarnation
-		s.after(500*time.Millisecond, "a crash is due", func() {
+		s.After(500*time.Millisecond, "a crash is due", func() {
 			if m.up && m.incarnation == incarnation && !s.ending {
 				m.die(m.disk.Kill(), back)
 			}
@@ -103,9 +105,9 @@ func (s *Simulation) strike(r *random, m *machine) {
 		s.counts.Stops++
 		m.stopping = true
 		s.controller.shutDown(m.id)
-		s.linef("%d is to stop", m.id)
+		s.Linef("%d is to stop", m.id)
 		incarnation := m.incarnation
-		s.after(time.Second, "a stop takes too long", func() {
+		s.After(time.Second, "a stop takes too long", func() {
 			if m.up && m.incarnation == incarnation {
 				m.die(m.disk.Kill(), back)
 			}
@@ -114,11 +116,11 @@ func (s *Simulation) strike(r *random, m *machine) {
 		return
 	case choice < 4:
 		s.counts.Kills++
-		s.linef("%d is killed", m.id)
+		s.Linef("%d is killed", m.id)
 		m.die(m.disk.Kill(), back)
 	case choice < 7 || s.plan.kind == flush:
 		s.counts.PowerCuts++
-		s.linef("%d loses its power", m.id)
+		s.Linef("%d loses its power", m.id)
 		m.loses()
 		m.die(m.disk.Crash(), back)
 	default:
@@ -127,13 +129,13 @@ func (s *Simulation) strike(r *random, m *machine) {
 }
 
 // loseWhileJoining takes a machine's disk away while the wish to let it in is under way (KAFKA-14139).
-func (s *Simulation) loseWhileJoining(r *random, m *machine) bool {
+func (s *Simulation) loseWhileJoining(r *seeded.Random, m *machine) bool {
 	if s.ending || s.plan.kind != minority || !s.mayFail(m) {
 		return false
 	}
-	s.after(0, "a replica that is about to join loses its disk", func() {
+	s.After(0, "a replica that is about to join loses its disk", func() {
 		if m.up && !m.stopping && s.mayFail(m) {
-			s.wipe(m, r.between(time.Millisecond, 30*time.Millisecond))
+			s.wipe(m, r.Between(time.Millisecond, 30*time.Millisecond))
 		}
 	})
 	return true
@@ -141,7 +143,7 @@ func (s *Simulation) loseWhileJoining(r *random, m *machine) bool {
 
 func (s *Simulation) wipe(m *machine, back time.Duration) {
 	s.counts.Wipes++
-	s.linef("%d loses its disk", m.id)
+	s.Linef("%d loses its disk", m.id)
 	m.loses()
 	m.format()
 	m.die(m.disk, back)
@@ -158,7 +160,7 @@ func (m *machine) loses() {
 // die ends the process, and boots another one later.
 func (m *machine) die(disk *diskOf, back time.Duration) {
 	m.end(disk, false)
-	m.s.after(back, "a machine boots", func() {
+	m.s.After(back, "a machine boots", func() {
 		if !m.up {
 			m.boot()
 		}
@@ -167,7 +169,7 @@ func (m *machine) die(disk *diskOf, back time.Duration) {
 
 // rebootWhenDown boots a machine some time after it has stopped in order.
 func (s *Simulation) rebootWhenDown(m *machine, back time.Duration) {
-	s.after(back+50*time.Millisecond, "a stopped machine boots", func() {
+	s.After(back+50*time.Millisecond, "a stopped machine boots", func() {
 		switch {
 		case m.up && m.stopping:
 			s.rebootWhenDown(m, back)
@@ -177,25 +179,25 @@ func (s *Simulation) rebootWhenDown(m *machine, back time.Duration) {
 	})
 }
 
-func (s *Simulation) cutLinks(r *random) {
+func (s *Simulation) cutLinks(r *seeded.Random) {
 	s.counts.Cuts++
-	until := s.now.Add(r.between(10*time.Millisecond, 3*s.plan.lagMax))
+	until := s.Now.Add(r.Between(10*time.Millisecond, 3*s.plan.lagMax))
 	ends := []int{controllerEnd, 1, 2, 3, 4}[:1+len(s.machines)]
-	if r.chance(500) { // one way between two
-		from, to := ends[r.below(len(ends))], ends[r.below(len(ends))]
+	if r.Chance(500) { // one way between two
+		from, to := ends[r.Below(len(ends))], ends[r.Below(len(ends))]
 		s.network.cut[[2]int{from, to}] = until
-		s.linef("nothing passes from %d to %d", from, to)
+		s.Linef("nothing passes from %d to %d", from, to)
 		return
 	}
-	one := ends[r.below(len(ends))]
+	one := ends[r.Below(len(ends))]
 	for _, other := range ends { // one is cut off, both ways
 		s.network.cut[[2]int{one, other}] = until
 		s.network.cut[[2]int{other, one}] = until
 	}
-	s.linef("%d is cut off", one)
+	s.Linef("%d is cut off", one)
 }
 
-func (s *Simulation) deleteRecords(r *random, m *machine, tp protocol.TopicPartition) {
+func (s *Simulation) deleteRecords(r *seeded.Random, m *machine, tp protocol.TopicPartition) {
 	if !m.up || m.image == nil {
 		return
 	}
@@ -203,10 +205,10 @@ func (s *Simulation) deleteRecords(r *random, m *machine, tp protocol.TopicParti
 	if err != nil || highWatermark < 1 {
 		return
 	}
-	upTo := protocol.Offset(r.next() % uint64(highWatermark+1))
+	upTo := protocol.Offset(r.Next() % uint64(highWatermark+1))
 	m.enter("deletes records", func() {
-		m.manager.DeleteRecords(s.now, tp, upTo, 100*time.Millisecond, func(_ protocol.Offset, err error) {
-			s.linef("records of %s are deleted up to %d: %v", tp, upTo, err)
+		m.manager.DeleteRecords(s.Now, tp, upTo, 100*time.Millisecond, func(_ protocol.Offset, err error) {
+			s.Linef("records of %s are deleted up to %d: %v", tp, upTo, err)
 		})
 	})
 	if d, err := m.manager.Describe(tp); err == nil && d.LogStartOffset >= upTo {

@@ -19,6 +19,8 @@ import (
 	"ottla/storage/segment"
 	"ottla/storage/store"
 	"ottla/storage/vfs"
+
+	"ottla/cmd/ottla/internal/seeded"
 )
 
 const dataDir = "/data"
@@ -29,7 +31,7 @@ var topicID = protocol.TopicID{7}
 type machine struct {
 	s      *Simulation
 	id     protocol.NodeID
-	random *random
+	random *seeded.Random
 	disk   *vfs.Mem
 
 	// The process.
@@ -59,18 +61,18 @@ type machine struct {
 }
 
 func newMachine(s *Simulation, id protocol.NodeID) *machine {
-	m := &machine{s: s, id: id, random: s.random.fork(), lastClean: true, suspect: map[protocol.TopicPartition]protocol.Offset{}}
+	m := &machine{s: s, id: id, random: s.random.Fork(), lastClean: true, suspect: map[protocol.TopicPartition]protocol.Offset{}}
 	m.format()
 	return m
 }
 
 // format gives the machine a new, empty disk.
 func (m *machine) format() {
-	m.disk = vfs.NewMem(m.random.fork().next)
+	m.disk = vfs.NewMem(m.random.Fork().Next)
 	must(m.disk.MkdirAll(dataDir))
 	must(m.disk.SyncDir(path.Dir(dataDir)))
 	must(logdir.WriteMetaProperties(m.disk, dataDir, logdir.MetaProperties{
-		ClusterID: "cluster", NodeID: m.id, DirectoryID: protocol.DirectoryID{9, byte(m.id), byte(m.random.next())},
+		ClusterID: "cluster", NodeID: m.id, DirectoryID: protocol.DirectoryID{9, byte(m.id), byte(m.random.Next())},
 	}))
 	m.disk.SyncAll()
 }
@@ -84,7 +86,7 @@ func must(err error) {
 // after schedules something of the process; a pause makes it later.
 func (m *machine) after(delay time.Duration, what string, run func()) {
 	incarnation := m.incarnation
-	m.s.after(delay, fmt.Sprintf("%d %s", m.id, what), func() {
+	m.s.After(delay, fmt.Sprintf("%d %s", m.id, what), func() {
 		if m.up && m.incarnation == incarnation {
 			m.enter(what, run)
 		}
@@ -93,8 +95,8 @@ func (m *machine) after(delay time.Duration, what string, run func()) {
 
 // enter runs something in the process, and looks at what it has done.
 func (m *machine) enter(what string, run func()) {
-	if m.s.now.Before(m.pausedUntil) {
-		m.after(m.pausedUntil.Sub(m.s.now), what, run)
+	if m.s.Now.Before(m.pausedUntil) {
+		m.after(m.pausedUntil.Sub(m.s.Now), what, run)
 		return
 	}
 	if m.diesIn(run) {
@@ -129,7 +131,7 @@ func (m *machine) operation(op vfs.Operation) error {
 		return nil
 	}
 	m.s.counts.MidOperation++
-	m.s.linef("%d dies before %s", m.id, op)
+	m.s.Linef("%d dies before %s", m.id, op)
 	m.left = m.disk.Kill()
 	if m.losesPower {
 		m.loses()
@@ -149,21 +151,21 @@ func (m *machine) schedule() {
 			next = at
 		}
 	}
-	if next.Before(m.s.now) {
-		next = m.s.now
+	if next.Before(m.s.Now) {
+		next = m.s.Now
 	}
 	if !m.tickAt.IsZero() && !next.Before(m.tickAt) {
 		return
 	}
 	m.tickAt = next
-	m.after(next.Sub(m.s.now)+m.random.between(0, 200*time.Microsecond), "ticks", func() {
-		if m.tickAt.After(m.s.now) {
+	m.after(next.Sub(m.s.Now)+m.random.Between(0, 200*time.Microsecond), "ticks", func() {
+		if m.tickAt.After(m.s.Now) {
 			return
 		}
 		m.tickAt = time.Time{}
-		m.manager.Tick(m.s.now)
-		m.fetchers.Tick(m.s.now)
-		m.store.Tick(m.s.now)
+		m.manager.Tick(m.s.Now)
+		m.fetchers.Tick(m.s.Now)
+		m.store.Tick(m.s.Now)
 	})
 }
 
@@ -174,7 +176,7 @@ func (m *machine) work(task func()) {
 	}
 	t := &work{run: task}
 	m.tasks = append(m.tasks, t)
-	m.after(m.random.between(0, m.s.plan.latency/4), "works", func() { m.do(t) })
+	m.after(m.random.Between(0, m.s.plan.latency/4), "works", func() { m.do(t) })
 }
 
 // work is a task that was given to workers.
@@ -207,11 +209,11 @@ func (m *machine) boot() {
 	m.up, m.inline, m.stopping = true, true, false
 	m.image, m.epoch, m.tickAt, m.pausedUntil, m.tasks = nil, -1, time.Time{}, time.Time{}, nil
 	m.seen = map[protocol.TopicPartition]*seen{}
-	m.s.linef("%d boots", m.id)
+	m.s.Linef("%d boots", m.id)
 	m.disk.OnOperation(m.operation)
-	opened, _, err := store.Open(m.s.now, store.Options{
+	opened, _, err := store.Open(m.s.Now, store.Options{
 		FS: m.disk, Dirs: []string{dataDir}, MetadataDir: dataDir, NodeID: m.id, Files: segment.NewFileCache(m.disk, 100),
-		Random: m.random.fork().next, LogOptions: func(string) log.Options { return m.logOptions() }, Workers: m.work,
+		Random: m.random.Fork().Next, LogOptions: func(string) log.Options { return m.logOptions() }, Workers: m.work,
 		CheckpointInterval: 700 * time.Millisecond,
 	})
 	if err != nil {
@@ -220,7 +222,7 @@ func (m *machine) boot() {
 		return
 	}
 	m.store = opened
-	m.manager = replica.New(m.s.now, replica.Options{
+	m.manager = replica.New(m.s.Now, replica.Options{
 		NodeID: m.id, Store: opened, LagTimeMax: m.s.plan.lagMax, CheckpointInterval: 300 * time.Millisecond,
 		Pool: m.s.pool, Known: func(protocol.TopicPartition) bool { return true }, Brokers: m.broker, AlterPartition: m.alterPartition, Workers: m.work,
 	})
@@ -228,7 +230,7 @@ func (m *machine) boot() {
 		NodeID: m.id, BrokerEpoch: func() protocol.BrokerEpoch { return m.epoch }, Replicas: m.manager, Send: m.send, Workers: m.work,
 		MaxBytes: m.s.plan.maxBytes, MaxWait: m.s.plan.maxWait, Backoff: m.s.plan.backoff, ResponseMaxBytes: 4 * m.s.plan.maxBytes,
 	})
-	m.sessions = session.NewCache(session.Options{Random: m.random.fork().next, Slots: 3})
+	m.sessions = session.NewCache(session.Options{Random: m.random.Fork().Next, Slots: 3})
 	m.inline = false
 	m.register()
 	m.schedule()
@@ -289,14 +291,14 @@ func (m *machine) heartbeat() {
 			m.follow(answer.([]*image))
 		}
 		if m.up {
-			m.after(m.random.between(m.s.plan.heartbeat/4, m.s.plan.heartbeat), "heartbeat", m.heartbeat)
+			m.after(m.random.Between(m.s.plan.heartbeat/4, m.s.plan.heartbeat), "heartbeat", m.heartbeat)
 		}
 	})
 }
 
 // follow applies images in their order, or only the newest.
 func (m *machine) follow(images []*image) {
-	if len(images) > 1 && m.random.chance(500) {
+	if len(images) > 1 && m.random.Chance(500) {
 		images = images[len(images)-1:]
 	}
 	for _, next := range images {
@@ -307,7 +309,7 @@ func (m *machine) follow(images []*image) {
 		m.image = next
 		for _, tp := range m.s.tps {
 			state := next.partitions[tp]
-			if before != nil && before.partitions[tp].PartitionEpoch == state.PartitionEpoch && !m.random.chance(100) {
+			if before != nil && before.partitions[tp].PartitionEpoch == state.PartitionEpoch && !m.random.Chance(100) {
 				continue
 			}
 			m.apply(tp, state)
@@ -320,13 +322,13 @@ func (m *machine) follow(images []*image) {
 
 func (m *machine) apply(tp protocol.TopicPartition, state partition.State) {
 	if !slices.Contains(state.Replicas, m.id) {
-		must(m.manager.Remove(m.s.now, tp, true))
+		must(m.manager.Remove(m.s.Now, tp, true))
 		m.fetchers.Unassign(tp)
 		delete(m.seen, tp)
 		delete(m.suspect, tp)
 		return
 	}
-	if err := m.manager.Apply(m.s.now, tp, state, protocol.DirectoryUnassigned, true); err != nil {
+	if err := m.manager.Apply(m.s.Now, tp, state, protocol.DirectoryUnassigned, true); err != nil {
 		m.s.violate("%d cannot take its role for %s: %v", m.id, tp, err)
 		return
 	}
@@ -334,25 +336,25 @@ func (m *machine) apply(tp protocol.TopicPartition, state partition.State) {
 		m.fetchers.Unassign(tp)
 		return
 	}
-	m.fetchers.Assign(m.s.now, tp, state.TopicID, state.Leader, state.LeaderEpoch)
+	m.fetchers.Assign(m.s.Now, tp, state.TopicID, state.Leader, state.LeaderEpoch)
 }
 
 // alterPartition is replica.Options.AlterPartition.
 func (m *machine) alterPartition(tp protocol.TopicPartition, wish *partition.AlterPartition, answer func(time.Time, partition.AlterResult)) {
 	epoch := m.epoch
-	delay := m.random.between(0, 5*time.Millisecond)
-	if joins := m.s.machines[wish.ISR[len(wish.ISR)-1].ID-1]; m.random.chance(30) && m.s.loseWhileJoining(m.random, joins) {
-		delay = m.random.between(50*time.Millisecond, 600*time.Millisecond)
+	delay := m.random.Between(0, 5*time.Millisecond)
+	if joins := m.s.machines[wish.ISR[len(wish.ISR)-1].ID-1]; m.random.Chance(30) && m.s.loseWhileJoining(m.random, joins) {
+		delay = m.random.Between(50*time.Millisecond, 600*time.Millisecond)
 	}
 	m.after(delay, "asks for an ISR", func() {
 		m.s.network.call(int(m.id), controllerEnd, fmt.Sprintf("%s isr %v", tp, wish.ISR), 100*time.Millisecond, func(reply func(any)) {
 			reply(m.s.controller.alter(m.id, epoch, tp, wish))
 		}, func(result any, err error) {
 			if err != nil {
-				answer(m.s.now, partition.AlterResult{Error: protocol.NetworkException})
+				answer(m.s.Now, partition.AlterResult{Error: protocol.NetworkException})
 				return
 			}
-			answer(m.s.now, result.(partition.AlterResult))
+			answer(m.s.Now, result.(partition.AlterResult))
 		})
 	})
 }
@@ -372,16 +374,16 @@ func (m *machine) send(leader protocol.NodeID, _ int, req kmsg.Request, done fet
 		}
 	}, func(answer any, err error) {
 		if err != nil {
-			done(m.s.now, nil, nil, err)
+			done(m.s.Now, nil, nil, err)
 			return
 		}
 		resp, fetched := answer.(*kmsg.FetchResponse)
 		if !fetched {
-			done(m.s.now, answer.(kmsg.Response), nil, nil)
+			done(m.s.Now, answer.(kmsg.Response), nil, nil)
 			return
 		}
 		framed, frame := inFrame(resp)
-		done(m.s.now, framed, frame, nil)
+		done(m.s.Now, framed, frame, nil)
 	})
 }
 
@@ -415,9 +417,9 @@ func (m *machine) stop() {
 		m.do(task)
 	}
 	m.fetchers.Close()
-	must(m.manager.Close(m.s.now))
-	must(m.store.Close(m.s.now, true, m.epoch))
-	m.s.linef("%d has stopped", m.id)
+	must(m.manager.Close(m.s.Now))
+	must(m.store.Close(m.s.Now, true, m.epoch))
+	m.s.Linef("%d has stopped", m.id)
 	m.end(m.disk.Kill(), true)
 }
 

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"time"
+
+	"ottla/cmd/ottla/internal/seeded"
 )
 
 // errLost is what a caller gets to know of a call that was not answered in time.
@@ -12,7 +14,7 @@ var errLost = errors.New("no answer came")
 // network carries messages between the machines, the controller (0) and the clients.
 type network struct {
 	s       *Simulation
-	random  *random
+	random  *seeded.Random
 	cut     map[[2]int]time.Time // from, to: nothing passes until then
 	healthy bool                 // no more drops and duplicates
 }
@@ -27,21 +29,21 @@ func (n *network) carry(from, to int, what string, deliver func()) {
 	times := 1
 	if !n.healthy {
 		switch {
-		case n.random.chance(n.s.plan.drop):
+		case n.random.Chance(n.s.plan.drop):
 			times = 0
-		case n.random.chance(n.s.plan.duplicate):
+		case n.random.Chance(n.s.plan.duplicate):
 			times = 2
 		}
 	}
 	for range times {
-		delay := n.random.between(50*time.Microsecond, n.s.plan.latency)
-		if !n.healthy && n.random.chance(n.s.plan.late) {
-			delay = n.random.between(0, 50*n.s.plan.latency)
+		delay := n.random.Between(50*time.Microsecond, n.s.plan.latency)
+		if !n.healthy && n.random.Chance(n.s.plan.late) {
+			delay = n.random.Between(0, 50*n.s.plan.latency)
 		}
-		if until, cut := n.cut[[2]int{from, to}]; cut && n.s.now.Before(until) {
+		if until, cut := n.cut[[2]int{from, to}]; cut && n.s.Now.Before(until) {
 			continue
 		}
-		n.s.after(delay, fmt.Sprintf("%d>%d %s", from, to, what), func() { n.arrive(to, deliver) })
+		n.s.After(delay, fmt.Sprintf("%d>%d %s", from, to, what), func() { n.arrive(to, deliver) })
 	}
 }
 
@@ -83,7 +85,7 @@ func (n *network) call(from, to int, what string, timeout time.Duration, handle 
 			n.carry(to, from, what+" answered", here(func() { finish(answer, nil) }))
 		})
 	})
-	n.s.after(timeout, fmt.Sprintf("%d>%d %s times out", from, to, what), func() {
+	n.s.After(timeout, fmt.Sprintf("%d>%d %s times out", from, to, what), func() {
 		if !over {
 			n.arrive(from, here(func() { finish(nil, errLost) }))
 		}

@@ -1,6 +1,10 @@
 package simcluster
 
-import "time"
+import (
+	"time"
+
+	"ottla/cmd/ottla/internal/seeded"
+)
 
 // kind is what a run may do, and so what it must guarantee.
 type kind string
@@ -35,30 +39,30 @@ type plan struct {
 	length     time.Duration // of the part with faults
 }
 
-func newPlan(r *random) plan {
+func newPlan(r *seeded.Random) plan {
 	p := plan{
-		kind:       pick(r, minority, minority, flush, wild),
-		partitions: 1 + r.below(3),
-		machines:   pick(r, 3, 3, 4),
+		kind:       seeded.Pick(r, minority, minority, flush, wild),
+		partitions: 1 + r.Below(3),
+		machines:   seeded.Pick(r, 3, 3, 4),
 		minISR:     2,
-		latency:    r.between(500*time.Microsecond, 10*time.Millisecond),
-		drop:       pick(r, 0, 2, 20),
-		duplicate:  pick(r, 0, 2, 20),
-		late:       pick(r, 0, 5, 50),
-		lagMax:     r.between(300*time.Millisecond, 2*time.Second),
-		session:    r.between(400*time.Millisecond, 2*time.Second),
-		heartbeat:  r.between(10*time.Millisecond, 80*time.Millisecond),
-		backoff:    r.between(20*time.Millisecond, 200*time.Millisecond),
-		maxWait:    r.between(10*time.Millisecond, 200*time.Millisecond),
-		maxBytes:   pick(r, 100, 500, 1<<20),
-		segment:    pick(r, int64(1000), 4000, 1<<20),
-		producers:  1 + r.below(3),
-		deletes:    r.chance(400),
-		calm:       r.between(50*time.Millisecond, 1500*time.Millisecond),
-		length:     r.between(6*time.Second, 16*time.Second),
+		latency:    r.Between(500*time.Microsecond, 10*time.Millisecond),
+		drop:       seeded.Pick(r, 0, 2, 20),
+		duplicate:  seeded.Pick(r, 0, 2, 20),
+		late:       seeded.Pick(r, 0, 5, 50),
+		lagMax:     r.Between(300*time.Millisecond, 2*time.Second),
+		session:    r.Between(400*time.Millisecond, 2*time.Second),
+		heartbeat:  r.Between(10*time.Millisecond, 80*time.Millisecond),
+		backoff:    r.Between(20*time.Millisecond, 200*time.Millisecond),
+		maxWait:    r.Between(10*time.Millisecond, 200*time.Millisecond),
+		maxBytes:   seeded.Pick(r, 100, 500, 1<<20),
+		segment:    seeded.Pick(r, int64(1000), 4000, 1<<20),
+		producers:  1 + r.Below(3),
+		deletes:    r.Chance(400),
+		calm:       r.Between(50*time.Millisecond, 1500*time.Millisecond),
+		length:     r.Between(6*time.Second, 16*time.Second),
 	}
 	if p.kind != minority {
-		p.minISR = 1 + r.below(2)
+		p.minISR = 1 + r.Below(2)
 	}
 	return p
 }

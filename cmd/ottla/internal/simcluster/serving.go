@@ -22,7 +22,7 @@ func (m *machine) serveFetch(req *kmsg.FetchRequest, reply func(*kmsg.FetchRespo
 	if m.image == nil {
 		return // it does not listen yet
 	}
-	context, err := m.sessions.Decide(m.s.now, req, name)
+	context, err := m.sessions.Decide(m.s.Now, req, name)
 	if err != nil {
 		reply(&kmsg.FetchResponse{Version: req.Version, ErrorCode: int16(protocol.CodeOf(err))})
 		return
@@ -38,7 +38,7 @@ func (m *machine) serveFetch(req *kmsg.FetchRequest, reply func(*kmsg.FetchRespo
 		})
 	}
 	incarnation := m.incarnation
-	m.manager.Fetch(m.s.now, fetch, func(results []replica.FetchResult) {
+	m.manager.Fetch(m.s.Now, fetch, func(results []replica.FetchResult) {
 		if m.incarnation != incarnation {
 			release(results)
 			return
@@ -66,7 +66,7 @@ func (m *machine) fetched(req *kmsg.FetchRequest, context *session.Context, read
 			PreferredReadReplica: read[i].PreferredReadReplica, Records: read[i].Records,
 		}}
 	}
-	reply := context.Update(m.s.now, results)
+	reply := context.Update(m.s.Now, results)
 	for i := range reply.Dropped {
 		reply.Dropped[i].Data.Records.Release()
 	}
@@ -112,7 +112,7 @@ func (m *machine) serveOffsets(req *kmsg.ListOffsetsRequest) *kmsg.ListOffsetsRe
 		for _, asked := range topic.Partitions {
 			p := kmsg.NewListOffsetsResponseTopicPartition()
 			p.Partition = asked.Partition
-			found, err := m.manager.ListOffset(m.s.now, replica.OffsetQuery{
+			found, err := m.manager.ListOffset(m.s.Now, replica.OffsetQuery{
 				Partition:          protocol.TopicPartition{Topic: topic.Topic, Partition: asked.Partition},
 				CurrentLeaderEpoch: protocol.LeaderEpoch(asked.CurrentLeaderEpoch), TimestampMs: asked.Timestamp, Replica: protocol.NodeID(req.ReplicaID),
 			})

@@ -61,8 +61,8 @@ func TestReplay(t *testing.T) {
 		one, two := New(seed, nil), New(seed, nil)
 		one.Run()
 		two.Run()
-		if one.Hash() != two.Hash() || one.count != two.count {
-			t.Errorf("seed %d: %d events, then %d", seed, one.count, two.count)
+		if one.Hash() != two.Hash() || one.Count != two.Count {
+			t.Errorf("seed %d: %d events, then %d", seed, one.Count, two.Count)
 		}
 	}
 }

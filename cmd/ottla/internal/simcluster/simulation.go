@@ -9,15 +9,17 @@ import (
 	"ottla/protocol/compress"
 	"ottla/protocol/record"
 	"ottla/protocol/wire"
+
+	"ottla/cmd/ottla/internal/seeded"
 )
 
 const topicName = "orders"
 
 // Simulation is one run.
 type Simulation struct {
-	scheduler
+	seeded.Scheduler
 	seed        uint64
-	random      *random
+	random      *seeded.Random
 	plan        plan
 	tps         []protocol.TopicPartition
 	network     *network
@@ -49,14 +51,14 @@ var epochOfTime = time.UnixMilli(1_800_000_000_000)
 // New makes the run of a seed; lines, if not nil, gets a line for each event.
 func New(seed uint64, lines io.Writer) *Simulation {
 	wire.PoisonFrames(true)
-	r := newRandom(seed)
-	s := &Simulation{seed: seed, random: r, plan: newPlan(r.fork()), deletedUpTo: map[protocol.TopicPartition]protocol.Offset{}}
-	s.scheduler = scheduler{now: epochOfTime, start: epochOfTime, hash: fnvOffset, writer: lines}
+	r := seeded.NewRandom(seed, 0x7654321)
+	s := &Simulation{seed: seed, random: r, plan: newPlan(r.Fork()), deletedUpTo: map[protocol.TopicPartition]protocol.Offset{}}
+	s.Scheduler = seeded.NewScheduler(epochOfTime, lines)
 	for i := range s.plan.partitions {
 		s.tps = append(s.tps, protocol.TopicPartition{Topic: topicName, Partition: int32(i)})
 	}
 	s.truth, s.pool = newTruth(), compress.NewPool()
-	s.network = &network{s: s, random: r.fork(), cut: map[[2]int]time.Time{}}
+	s.network = &network{s: s, random: r.Fork(), cut: map[[2]int]time.Time{}}
 	s.controller = newController(s)
 	for id := range protocol.NodeID(s.plan.machines) {
 		s.machines = append(s.machines, newMachine(s, id+1))
@@ -85,7 +87,7 @@ func (s *Simulation) safe() bool { return s.plan.kind != wild }
 func (s *Simulation) violate(format string, args ...any) {
 	if s.violation == "" {
 		s.violation = fmt.Sprintf(format, args...)
-		s.linef("violation: %s", s.violation)
+		s.Linef("violation: %s", s.violation)
 	}
 }
 
@@ -110,38 +112,35 @@ func (s *Simulation) Run() (counts Counts, violation string) {
 	s.controllerTicks()
 	s.populate()
 	s.faults()
-	s.after(s.plan.length, "the faults end", s.heal)
-	for !s.over && s.violation == "" && s.step() {
+	s.After(s.plan.length, "the faults end", s.heal)
+	for !s.over && s.violation == "" && s.Step() {
 		s.observe()
-		if s.count > mostEvents {
+		if s.Count > mostEvents {
 			s.violate("it does not end within %d events", mostEvents)
 		}
 	}
-	s.counts.Events, s.counts.Unclean, s.counts.Acknowledged = s.count, s.controller.unclean, len(s.acked)
+	s.counts.Events, s.counts.Unclean, s.counts.Acknowledged = s.Count, s.controller.unclean, len(s.acked)
 	return s.counts, s.violation
 }
-
-// Hash is of all lines of the run.
-func (s *Simulation) Hash() uint64 { return s.hash }
 
 func (s *Simulation) populate() {
 	for _, tp := range s.tps {
 		for range s.plan.producers {
-			p := &producer{s: s, random: s.random.fork(), tp: tp, acks: -1, number: len(s.producers)}
-			if s.random.chance(250) {
+			p := &producer{s: s, random: s.random.Fork(), tp: tp, acks: -1, number: len(s.producers)}
+			if s.random.Chance(250) {
 				p.acks = 1
 			}
 			s.producers = append(s.producers, p)
 			p.start()
 		}
-		c := &consumer{s: s, random: s.random.fork(), tp: tp, epoch: protocol.NoLeaderEpoch}
+		c := &consumer{s: s, random: s.random.Fork(), tp: tp, epoch: protocol.NoLeaderEpoch}
 		s.consumers = append(s.consumers, c)
 		c.start()
 	}
 }
 
 func (s *Simulation) controllerTicks() {
-	s.after(50*time.Millisecond, "controller looks around", func() {
+	s.After(50*time.Millisecond, "controller looks around", func() {
 		s.controller.tick()
 		s.controllerTicks()
 	})
@@ -149,7 +148,7 @@ func (s *Simulation) controllerTicks() {
 
 func (s *Simulation) acknowledge(a acknowledged) {
 	s.acked = append(s.acked, a)
-	s.linef("acknowledged: %s %d %v", a.tp, a.base, a.values)
+	s.Linef("acknowledged: %s %d %v", a.tp, a.base, a.values)
 }
 
 // consumed holds what a consumer has read against what was committed.
