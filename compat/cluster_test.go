@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"maps"
@@ -22,6 +23,7 @@ import (
 
 	"ottla/compat/driver"
 	"ottla/compat/harness"
+	"ottla/compat/suite"
 )
 
 // clusterLimit is how long a part of these tests may take on a busy machine.
@@ -103,18 +105,8 @@ func clusterClient(t *testing.T, servers []string, more ...kgo.Opt) *kgo.Client 
 func eventually(t *testing.T, what string, try func(ctx context.Context) error) {
 	t.Helper()
 	ctx := limited(t, clusterLimit)
-	ticker := time.NewTicker(50 * time.Millisecond)
-	defer ticker.Stop()
-	for {
-		err := try(ctx)
-		if err == nil {
-			return
-		}
-		select {
-		case <-ctx.Done():
-			t.Fatalf("waited in vain for %s: %v", what, err)
-		case <-ticker.C:
-		}
+	if err := suite.Eventually(ctx, func() error { return try(ctx) }); err != nil {
+		t.Fatalf("waited in vain for %s: %v", what, err)
 	}
 }
 
@@ -335,7 +327,7 @@ func batchesOf(dir string) (map[int64][]byte, error) {
 			return nil, err
 		}
 		for len(content) >= 12 {
-			base, size := int64(be64(content)), 12+int(be64(content[4:])&0xffffffff)
+			base, size := int64(binary.BigEndian.Uint64(content)), 12+int(binary.BigEndian.Uint32(content[8:]))
 			if size > len(content) || size == 12 {
 				break // it is being written, or preallocated
 			}
@@ -344,13 +336,6 @@ func batchesOf(dir string) (map[int64][]byte, error) {
 		}
 	}
 	return batches, nil
-}
-
-func be64(b []byte) (n uint64) {
-	for _, one := range b[:8] {
-		n = n<<8 | uint64(one)
-	}
-	return n
 }
 
 // compareBatches wants the batches to be the same bytes from where the later log begins to where theirs ends.

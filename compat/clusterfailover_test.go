@@ -7,11 +7,11 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"sync/atomic"
 	"testing"
 
 	"github.com/twmb/franz-go/pkg/kgo"
-	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"ottla/compat/harness"
 )
@@ -85,22 +85,15 @@ func TestClusterFailover(t *testing.T) {
 func leaderOf(t *testing.T, client *kgo.Client, topic string, partition int32, members []*harness.Member) (leader *harness.Member) {
 	t.Helper()
 	eventually(t, fmt.Sprintf("the leader of %s-%d", topic, partition), func(ctx context.Context) error {
-		req := kmsg.NewPtrMetadataRequest()
-		asked := kmsg.NewMetadataRequestTopic()
-		asked.Topic = &topic
-		req.Topics = append(req.Topics, asked)
-		resp, err := req.RequestWith(ctx, client)
+		found, err := metadataOf(ctx, client, topic)
 		if err != nil {
 			return err
 		}
-		for _, found := range resp.Topics {
-			for _, p := range found.Partitions {
-				for _, m := range members {
-					if p.Partition == partition && p.Leader == int32(m.ID) {
-						leader = m
-						return nil
-					}
-				}
+		for _, p := range found.Partitions {
+			i := slices.IndexFunc(members, func(m *harness.Member) bool { return p.Partition == partition && p.Leader == int32(m.ID) })
+			if i >= 0 {
+				leader = members[i]
+				return nil
 			}
 		}
 		return errors.New("it has none")

@@ -187,19 +187,28 @@ func groupOf(t *testing.T, c *harness.Cluster, group string, count int) {
 	member.Close()
 }
 
+// metadataOf gives what a cluster says of a topic.
+func metadataOf(ctx context.Context, client *kgo.Client, topic string) (found kmsg.MetadataResponseTopic, err error) {
+	req := kmsg.NewPtrMetadataRequest()
+	asked := kmsg.NewMetadataRequestTopic()
+	asked.Topic = &topic
+	req.Topics = append(req.Topics, asked)
+	resp, err := req.RequestWith(ctx, client)
+	if err != nil {
+		return found, err
+	}
+	return resp.Topics[0], nil
+}
+
 // inSync waits until each partition of a topic has so many in-sync replicas.
 func inSync(t *testing.T, client *kgo.Client, topic string, replicas int) {
 	t.Helper()
 	eventually(t, fmt.Sprintf("%d in-sync replicas of %s", replicas, topic), func(ctx context.Context) error {
-		req := kmsg.NewPtrMetadataRequest()
-		asked := kmsg.NewMetadataRequestTopic()
-		asked.Topic = &topic
-		req.Topics = append(req.Topics, asked)
-		resp, err := req.RequestWith(ctx, client)
+		found, err := metadataOf(ctx, client, topic)
 		if err != nil {
 			return err
 		}
-		for _, p := range resp.Topics[0].Partitions {
+		for _, p := range found.Partitions {
 			if p.Leader < 0 || len(p.ISR) != replicas {
 				return fmt.Errorf("partition %d has leader %d and the in-sync replicas %v", p.Partition, p.Leader, p.ISR)
 			}

@@ -275,27 +275,12 @@ func (m *Member) await(ctx context.Context) error {
 }
 
 // Stop ends it with SIGTERM and returns its exit code.
-func (m *Member) Stop() (int, error) { return m.end(syscall.SIGTERM) }
+func (m *Member) Stop() (int, error) { return m.process.end(syscall.SIGTERM, startLimit) }
 
 // Kill ends it with SIGKILL.
 func (m *Member) Kill() error {
-	_, err := m.end(syscall.SIGKILL)
+	_, err := m.process.end(syscall.SIGKILL, startLimit)
 	return err
-}
-
-func (m *Member) end(signal syscall.Signal) (int, error) {
-	if err := m.process.Signal(signal); err != nil {
-		return 0, fmt.Errorf("%s to %s: %w\n%s", signal, m.Name(), err, m.LogTail(20))
-	}
-	select {
-	case <-m.process.Done():
-	case <-time.After(startLimit):
-		_ = m.process.Signal(syscall.SIGKILL)
-		return m.process.Wait(), fmt.Errorf("%s did not end by %s within %s\n%s", m.Name(), signal, startLimit, m.LogTail(20))
-	}
-	code := m.process.Wait()
-	Progress("%s (pid %d) ended by %s, exit %d", m.Name(), m.process.Pid(), signal, code)
-	return code, nil
 }
 
 // Pause suspends it, as a machine that hangs; Resume lets it go on.
@@ -321,17 +306,12 @@ func (m *Member) Close() {
 
 // listedAs asks whether a broker knows itself as registered and not fenced.
 func listedAs(ctx context.Context, addr string, id int32) error {
-	req := kmsg.NewPtrMetadataRequest()
-	req.Version = 1
-	req.Topics = []kmsg.MetadataRequestTopic{}
-	resp, err := call(ctx, addr, req)
+	brokers, err := brokersAt(ctx, addr)
 	if err != nil {
 		return err
 	}
-	for _, broker := range resp.(*kmsg.MetadataResponse).Brokers {
-		if broker.NodeID == id {
-			return nil
-		}
+	if !slices.ContainsFunc(brokers, func(b kmsg.MetadataResponseBroker) bool { return b.NodeID == id }) {
+		return fmt.Errorf("broker %d does not list itself yet", id)
 	}
-	return fmt.Errorf("broker %d does not list itself yet", id)
+	return nil
 }

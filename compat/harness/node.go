@@ -196,21 +196,12 @@ func (n *Node) formatKafka() error {
 }
 
 // Stop ends the node with SIGTERM and returns its exit code.
-func (n *Node) Stop() (int, error) { return n.end(syscall.SIGTERM) }
+func (n *Node) Stop() (int, error) { return n.process.end(syscall.SIGTERM, 0) }
 
 // Kill ends the node with SIGKILL.
 func (n *Node) Kill() error {
-	_, err := n.end(syscall.SIGKILL)
+	_, err := n.process.end(syscall.SIGKILL, 0)
 	return err
-}
-
-func (n *Node) end(signal syscall.Signal) (int, error) {
-	if err := n.process.Signal(signal); err != nil {
-		return 0, fmt.Errorf("%s to %s: %w\n%s", signal, n.opts.Name, err, n.LogTail(20))
-	}
-	code := n.process.Wait()
-	Progress("%s (pid %d) ended by %s, exit %d", n.opts.Name, n.process.Pid(), signal, code)
-	return code, nil
 }
 
 // Close ends the node if it still runs: SIGTERM, and SIGKILL if it does not go.

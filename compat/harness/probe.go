@@ -62,17 +62,23 @@ func Probe(ctx context.Context, addr string) (int, error) {
 
 // listed asks whether the node is listed among the brokers, that is registered and not fenced.
 func listed(ctx context.Context, addr string) error {
+	brokers, err := brokersAt(ctx, addr)
+	if err == nil && len(brokers) == 0 {
+		err = errors.New("no broker is registered yet")
+	}
+	return err
+}
+
+// brokersAt are the brokers that a node lists.
+func brokersAt(ctx context.Context, addr string) ([]kmsg.MetadataResponseBroker, error) {
 	req := kmsg.NewPtrMetadataRequest()
 	req.Version = 1
 	req.Topics = []kmsg.MetadataRequestTopic{}
 	resp, err := call(ctx, addr, req)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	if len(resp.(*kmsg.MetadataResponse).Brokers) == 0 {
-		return errors.New("no broker is registered yet")
-	}
-	return nil
+	return resp.(*kmsg.MetadataResponse).Brokers, nil
 }
 
 // until repeats try until it succeeds, ctx ends, or stop is closed.

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"syscall"
+	"time"
 )
 
 // Process is one program that was started, with its output in a file.
@@ -81,6 +82,26 @@ func (p *Process) Wait() int {
 		return 128 + int(ws.Signal())
 	}
 	return state.ExitCode()
+}
+
+// end sends a signal and returns the exit code. A process that has not ended by limit is killed; 0 is no limit.
+func (p *Process) end(signal syscall.Signal, limit time.Duration) (int, error) {
+	if err := p.Signal(signal); err != nil {
+		return 0, fmt.Errorf("%s to %s: %w\n%s", signal, p.Name, err, p.LogTail(20))
+	}
+	var late <-chan time.Time
+	if limit > 0 {
+		late = time.After(limit)
+	}
+	select {
+	case <-p.done:
+	case <-late:
+		_ = p.Signal(syscall.SIGKILL)
+		return p.Wait(), fmt.Errorf("%s did not end by %s within %s\n%s", p.Name, signal, limit, p.LogTail(20))
+	}
+	code := p.Wait()
+	Progress("%s (pid %d) ended by %s, exit %d", p.Name, p.Pid(), signal, code)
+	return code, nil
 }
 
 // LogTail returns the last n lines of the process's log.
