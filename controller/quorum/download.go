@@ -25,17 +25,12 @@ type part struct {
 	size int64
 }
 
-func (q *Quorum) partName(id raft.SnapshotID) string {
-	return path.Join(q.dir, fmt.Sprintf("%020d-%010d-%d%s%s", id.End, id.Epoch, q.observed.downloads, snapshotSuffix, partSuffix))
-}
-
 // beginDownload opens an empty file for a snapshot.
 func (q *Quorum) beginDownload(id raft.SnapshotID) error {
 	if err := q.dropPart(); err != nil {
 		return err
 	}
-	q.observed.downloads++
-	file, err := q.options.Env.FS.OpenFile(q.partName(id), os.O_RDWR|os.O_CREATE|os.O_TRUNC)
+	file, err := q.options.Env.FS.OpenFile(path.Join(q.dir, snapshotID(id).file()+partSuffix), os.O_RDWR|os.O_CREATE|os.O_TRUNC)
 	if err != nil {
 		return fmt.Errorf("cannot begin to download a metadata snapshot: %w", err)
 	}
@@ -83,7 +78,7 @@ func (q *Quorum) install(now time.Time, id raft.SnapshotID) error {
 		return &flushError{err}
 	}
 	q.observed.part = nil
-	named := snapshotID{End: id.End, Epoch: id.Epoch}
+	named := snapshotID(id)
 	taken, err := q.readSnapshot(p.file.Name(), named)
 	var damaged *DamagedError
 	if errors.As(err, &damaged) {
@@ -117,7 +112,7 @@ func (q *Quorum) loadInstalled(now time.Time, taken snapshot) error {
 	q.loader, q.kraftVersion = loader, taken.kraftVersion
 	q.observed.kraft = []kraftAt{{protocol.NoOffset, taken.kraftVersion}}
 	q.snapshots.taken(now, taken.id)
-	effects := q.core.Installed(raft.SnapshotID{End: taken.id.End, Epoch: taken.id.Epoch}, taken.voters)
+	effects := q.core.Installed(raft.SnapshotID(taken.id), taken.voters)
 	q.delivered = taken.id.End
 	q.log.SetHighWatermark(effects.HighWatermark)
 	q.options.Logger.Info("a metadata snapshot was installed", "end", taken.id.End, "epoch", taken.id.Epoch)

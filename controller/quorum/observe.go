@@ -30,11 +30,9 @@ type Observe struct {
 
 // observed is the state of a quorum that observes.
 type observed struct {
-	current   bool // Images are published
-	kraft     []kraftAt
-	part      *part
-	downloads int
-	troubles  map[string]bool // that were logged since the leader last answered: each is said once
+	kraft    []kraftAt
+	part     *part
+	troubles map[string]bool // that were logged since the leader last answered: each is said once
 }
 
 // kraftAt is a kraft.version and the offset of the record that brought it.
@@ -328,11 +326,8 @@ func (q *Quorum) control(batch record.Batch) error {
 
 // publish tells of a new Image, once this node has caught up.
 func (q *Quorum) publish(now time.Time, before, after *metadata.Image) {
-	if q.observes() && !q.observed.current {
-		if !q.core.CaughtUp() {
-			return
-		}
-		q.observed.current = true
+	if q.observes() && !q.CaughtUp() && !q.core.CaughtUp() {
+		return
 	}
 	q.image.Store(after)
 	if q.options.OnImage != nil {

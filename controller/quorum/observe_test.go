@@ -196,8 +196,8 @@ func TestObserverCatchesUpAndFollows(t *testing.T) {
 	if err != nil || !known || state.Leader != localKey.ID || state.Epoch != leader.q.core.Epoch() {
 		t.Errorf("quorum-state says %+v (%t), %v", state, known, err)
 	}
-	if w.q.core.Observer() != true || w.q.Status().KRaftVersion != 1 {
-		t.Errorf("observer %t, kraft.version %d", w.q.core.Observer(), w.q.Status().KRaftVersion)
+	if votes := w.q.core.Voters().Has(w.q.options.Local); votes || w.q.Status().KRaftVersion != 1 {
+		t.Errorf("votes %t, kraft.version %d", votes, w.q.Status().KRaftVersion)
 	}
 	must(t, w.q.Close(w.now))
 }

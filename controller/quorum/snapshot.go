@@ -28,12 +28,8 @@ const (
 	snapshotBatchBytes = 256 << 10
 )
 
-// snapshotID names a snapshot: it covers every offset below End, the last of
-// which has Epoch (KIP-630).
-type snapshotID struct {
-	End   protocol.Offset
-	Epoch protocol.LeaderEpoch
-}
+// snapshotID is the core's, with the name of its file.
+type snapshotID raft.SnapshotID
 
 func (id snapshotID) file() string {
 	return fmt.Sprintf("%020d-%010d%s", id.End, id.Epoch, snapshotSuffix)
@@ -87,11 +83,14 @@ func (s *snapshotState) taken(now time.Time, id snapshotID) {
 // snapshotRetry is how long an attempt that found no space is not repeated.
 const snapshotRetry = 10 * time.Second
 
+// settled tells whether this node takes snapshots and lets go what they cover.
+func (q *Quorum) settled() bool { return q.active || q.observes() && q.CaughtUp() }
+
 // snapshotDeadline is when a snapshot is due, zero if none is: when enough was
 // appended, or anything at all a while ago.
 func (q *Quorum) snapshotDeadline() time.Time {
 	s := &q.snapshots
-	if !q.active && !q.observed.current || q.loader.InTransaction() || q.core.HighWatermark() <= s.lastEnd {
+	if !q.settled() || q.loader.InTransaction() || q.core.HighWatermark() <= s.lastEnd {
 		return time.Time{}
 	}
 	var due time.Time
@@ -236,7 +235,7 @@ func (q *Quorum) maintain(now time.Time) error {
 			return fmt.Errorf("metadata snapshot: %w", err)
 		}
 	}
-	if !q.active && !q.observed.current {
+	if !q.settled() {
 		return nil
 	}
 	if err := q.log.Maintain(now).Err; err != nil && !q.noSpace(err) {
@@ -367,7 +366,7 @@ func (q *Quorum) beyondRetention(now time.Time, ids []snapshotID) (bool, error) 
 func (q *Quorum) tidy() {
 	entries, err := q.options.Env.FS.ReadDir(q.dir)
 	for _, entry := range entries {
-		for _, suffix := range []string{vfs.TempSuffix, ".part", ".deleted"} {
+		for _, suffix := range []string{vfs.TempSuffix, partSuffix, ".deleted"} {
 			if strings.HasSuffix(entry.Name, snapshotSuffix+suffix) {
 				err = errors.Join(err, q.options.Env.FS.Remove(path.Join(q.dir, entry.Name)))
 			}

@@ -136,9 +136,6 @@ func (c *Core) addressOf(id protocol.NodeID, told *Endpoint) *Address {
 	return nil
 }
 
-// Observer tells whether this replica does not vote.
-func (c *Core) Observer() bool { return !c.Voters().Has(c.local) }
-
 // LeaderAddress is where the leader listens, nil if that is not known.
 func (c *Core) LeaderAddress() *Address {
 	if c.fetching == nil {

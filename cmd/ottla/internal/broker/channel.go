@@ -37,7 +37,6 @@ type Channel struct {
 	waiting []*errand // to be sent
 	back    []*errand // that failed, for the next Tick, which knows the time
 	flying  map[*errand]bool
-	count   int
 	next    time.Time // when those that wait are looked at again; zero: at once
 }
 
@@ -58,9 +57,8 @@ const flightCheck = 500 * time.Millisecond
 // Send is a Send.
 func (c *Channel) Send(req kmsg.Request, done func(kmsg.Response, error)) {
 	c.mu.Lock()
-	full := c.count >= maxErrands
+	full := len(c.waiting)+len(c.back)+len(c.flying) >= maxErrands
 	if !full {
-		c.count++
 		c.waiting = append(c.waiting, &errand{req: req, done: done})
 		c.next = time.Time{}
 	}
@@ -111,7 +109,6 @@ func (c *Channel) Tick(now time.Time) {
 		}
 		switch {
 		case !now.Before(e.until):
-			c.count--
 			late = append(late, e)
 		case leader != nil && !now.Before(e.after):
 			send = append(send, e)
@@ -170,8 +167,6 @@ func (c *Channel) receive(e *errand, try int, resp kmsg.Response, err error) {
 	if again {
 		e.err = err
 		c.back = append(c.back, e)
-	} else {
-		c.count--
 	}
 	c.mu.Unlock()
 	if again {

@@ -1,7 +1,6 @@
 package broker
 
 import (
-	"encoding/binary"
 	"fmt"
 	"net/netip"
 	"strings"
@@ -61,13 +60,9 @@ func unfold(req kmsg.Request, resp kmsg.Response) (kmsg.Response, error) {
 // principalBytes is DefaultPrincipalData, version 0, behind its version
 // (DefaultKafkaPrincipalBuilder.serialize).
 func principalBytes(principal string) []byte {
-	kind, name, _ := strings.Cut(principal, ":")
-	data := []byte{0, 0}
-	for _, text := range [...]string{kind, name} {
-		data = binary.AppendUvarint(data, uint64(len(text)+1))
-		data = append(data, text...)
-	}
-	return append(data, 0, 0) // not authenticated by a delegation token; no tags
+	data := kmsg.NewDefaultPrincipalData()
+	data.Type, data.Name, _ = strings.Cut(principal, ":")
+	return data.AppendTo(nil)
 }
 
 // addressBytes gives the 4 or 16 bytes of an address, as InetAddress has them. What

@@ -104,7 +104,7 @@ type Node struct {
 	channel      *broker.Channel    // to the controllers, nil on one, as these are:
 	isr          *broker.ISRChanges // what leaders here wish for
 	fetchers     *fetcher.Fetchers  // for followers here
-	throttles    *broker.Throttles  // of what they and others fetch
+	throttles    *broker.Throttles  // of what followers here and elsewhere fetch
 	handler      *api.Handler
 
 	started atomic.Bool
@@ -181,7 +181,7 @@ func (n *Node) Begin(now time.Time) error {
 	}
 	n.spaces.first()
 	if err := n.quorum.Start(now); err != nil {
-		return errors.Join(err, n.quorum.Close(now), n.prepared.Close())
+		return errors.Join(err, n.Abandon(now))
 	}
 	return nil
 }
@@ -191,11 +191,11 @@ func (n *Node) Begin(now time.Time) error {
 func (n *Node) Open(now time.Time) error {
 	image := n.quorum.Image()
 	if err := offline.RefuseTiered(image); err != nil {
-		return errors.Join(err, n.quorum.Close(now), n.prepared.Close())
+		return errors.Join(err, n.Abandon(now))
 	}
 	if !n.config.Controller {
 		if err := n.checkFeatures(image); err != nil {
-			return errors.Join(err, n.quorum.Close(now), n.prepared.Close())
+			return errors.Join(err, n.Abandon(now))
 		}
 	}
 	warnUnserved(image, n.served(), n.options.Logger)
@@ -216,7 +216,7 @@ func (n *Node) Open(now time.Time) error {
 	})
 	logs, report, err := n.prepared.Load(now, n.topicOptions.Of)
 	if err != nil {
-		return errors.Join(err, n.quorum.Close(now), n.prepared.Close())
+		return errors.Join(err, n.Abandon(now))
 	}
 	n.store, n.report = logs, report
 	n.logReport(report)
@@ -231,6 +231,7 @@ func (n *Node) Open(now time.Time) error {
 // assemble makes the parts that stand on the opened store.
 func (n *Node) assemble(now time.Time) {
 	incarnation := protocol.NewUUID(n.options.Random)
+	n.throttles = broker.NewThrottles(n.config.NodeID)
 	n.replicas = replica.New(now, n.replicaOptions())
 	n.replicas.Wake = n.wakes.of(partReplicas)
 	life := broker.LifecycleOptions{

@@ -31,7 +31,7 @@ type Part struct {
 // Parts lists them. After Start only.
 func (n *Node) Parts() []Part {
 	return []Part{
-		{"quorum", n.quorum.Tick, func(time.Time) time.Time { return n.quorum.NextDeadline() }, n.wakes[partQuorum]},
+		n.Quorum(),
 		{"store", n.store.Tick, func(time.Time) time.Time { return n.store.NextDeadline() }, n.wakes[partStore]},
 		{"replicas", n.replicas.Tick, func(time.Time) time.Time { return n.replicas.NextDeadline() }, n.wakes[partReplicas]},
 		{"broker", n.tickBroker, n.brokerDeadline, n.wakes[partBroker]},

@@ -39,6 +39,7 @@ type peers struct {
 type peerKey struct {
 	node    protocol.NodeID
 	address string
+	fetcher int // 1 and up: the fetcher that has it for itself
 	api     int16
 }
 

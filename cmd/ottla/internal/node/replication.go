@@ -1,7 +1,6 @@
 package node
 
 import (
-	"strconv"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kmsg"
@@ -66,7 +65,7 @@ func (n *Node) fetchersDeadline(time.Time) time.Time {
 
 // fetchFrom is a FetchFrom: each fetcher has a connection of its own.
 func (r *runner) fetchFrom(leader protocol.NodeID, index int, req kmsg.Request, done fetcher.Done) {
-	peer := r.peers.client(peerKey{node: leader, address: "fetcher " + strconv.Itoa(index), api: req.Key()}, r.peers.dialer(leader))
+	peer := r.peers.client(peerKey{node: leader, fetcher: index + 1, api: req.Key()}, r.peers.dialer(leader))
 	if peer == nil {
 		done(time.Now(), nil, nil, client.ErrClosed)
 		return

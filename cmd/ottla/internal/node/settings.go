@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"ottla/cmd/ottla/internal/api"
-	"ottla/cmd/ottla/internal/broker"
 	"ottla/controller/config"
 	"ottla/controller/metadata"
 	"ottla/controller/raft"
@@ -48,7 +47,6 @@ func (n *Node) storeOptions() store.Options {
 }
 
 func (n *Node) replicaOptions() replica.Options {
-	n.throttles = broker.NewThrottles(n.config.NodeID)
 	return replica.Options{
 		NodeID: n.config.NodeID, Store: n.store, Pool: n.pool,
 		MaxDecompressed:    int(share(n.config.Long("ottla.decompressed.batch.bytes"), n.options.MemoryBytes, decompressedShare, mostDecompressedBytes)),
