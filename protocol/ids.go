@@ -1,6 +1,7 @@
 package protocol
 
 import (
+	"cmp"
 	"encoding/base64"
 	"encoding/binary"
 	"fmt"
@@ -99,6 +100,11 @@ type TopicPartition struct {
 // String gives topic-partition, the name of the partition's directory.
 func (tp TopicPartition) String() string {
 	return tp.Topic + "-" + strconv.Itoa(int(tp.Partition))
+}
+
+// Compare orders by topic, then by partition.
+func (tp TopicPartition) Compare(other TopicPartition) int {
+	return cmp.Or(strings.Compare(tp.Topic, other.Topic), cmp.Compare(tp.Partition, other.Partition))
 }
 
 // ParseTopicPartition splits a directory name at its last dash.

@@ -3,7 +3,6 @@ package quorum
 import (
 	"errors"
 	"fmt"
-	"syscall"
 	"time"
 
 	"ottla/controller/machine"
@@ -12,6 +11,7 @@ import (
 	"ottla/protocol"
 	"ottla/protocol/compress"
 	"ottla/protocol/record"
+	"ottla/storage/vfs"
 )
 
 // readBytes is how much of the log a replay reads at a time.
@@ -302,5 +302,5 @@ func (q *Quorum) noSpace(err error) bool {
 	if errors.As(err, &flush) || q.log.Failed() != nil {
 		return false
 	}
-	return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT)
+	return vfs.NoSpace(err)
 }

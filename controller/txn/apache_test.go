@@ -445,7 +445,7 @@ func (a *apache) understand(response kmsg.Response) answer {
 				d.Partitions = append(d.Partitions, protocol.TopicPartition{Topic: t.Topic, Partition: n})
 			}
 		}
-		slices.SortFunc(d.Partitions, comparePartitions)
+		slices.SortFunc(d.Partitions, protocol.TopicPartition.Compare)
 		return answer{reply: d}
 	case *kmsg.ListTransactionsResponse:
 		var all []Described

@@ -108,7 +108,7 @@ func (c *chaos) finish() {
 			c.t.Fatalf("%s is still %s", id, t.durable.state)
 		}
 	}
-	for _, tp := range slices.SortedFunc(maps.Keys(c.partitions), comparePartitions) {
+	for _, tp := range slices.SortedFunc(maps.Keys(c.partitions), protocol.TopicPartition.Compare) {
 		for producer, open := range c.partitions[tp].open {
 			c.t.Fatalf("%v hangs: transactions %v of producer %d are open", tp, open, producer)
 		}

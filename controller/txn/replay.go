@@ -77,7 +77,7 @@ func metadataOf(value *schema.TransactionLogValue) (metadata, error) {
 			m.partitions = append(m.partitions, protocol.TopicPartition{Topic: topic.Topic, Partition: partition})
 		}
 	}
-	slices.SortFunc(m.partitions, comparePartitions)
+	slices.SortFunc(m.partitions, protocol.TopicPartition.Compare)
 	m.partitions = slices.Compact(m.partitions)
 	return m, nil
 }

@@ -223,7 +223,7 @@ func (r *rig) check() {
 			r.t.Fatalf("%q is %s, %d markers are to be written", id, m.state, len(t.unmarked))
 		case m.producer.ID < 0 || m.producer.Epoch < 0:
 			r.t.Fatalf("%q has producer %v", id, m.producer)
-		case !slices.IsSortedFunc(m.partitions, comparePartitions):
+		case !slices.IsSortedFunc(m.partitions, protocol.TopicPartition.Compare):
 			r.t.Fatalf("%q has partitions out of order: %v", id, m.partitions)
 		case len(m.partitions) > 0 && m.state != Ongoing && !m.state.preparing():
 			r.t.Fatalf("%q is %s and has partitions", id, m.state)

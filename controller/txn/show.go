@@ -31,7 +31,7 @@ func (t *transaction) described() Described {
 		TransactionalID: t.id, State: m.state, Producer: m.producer, TimeoutMs: m.timeoutMs, StartMs: m.startMs, Partitions: m.partitions,
 	}
 	if m.state.preparing() && t.unmarked != nil {
-		d.Partitions = slices.SortedFunc(maps.Keys(t.unmarked), comparePartitions)
+		d.Partitions = slices.SortedFunc(maps.Keys(t.unmarked), protocol.TopicPartition.Compare)
 	}
 	return d
 }

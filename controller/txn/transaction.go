@@ -1,10 +1,8 @@
 package txn
 
 import (
-	"cmp"
 	"math"
 	"slices"
-	"strings"
 
 	"ottla/protocol"
 )
@@ -85,17 +83,13 @@ func exhausted(epoch protocol.ProducerEpoch) bool { return epoch >= lastEpoch }
 
 // has tells whether a partition is part of the transaction.
 func (m *metadata) has(tp protocol.TopicPartition) bool {
-	_, found := slices.BinarySearchFunc(m.partitions, tp, comparePartitions)
+	_, found := slices.BinarySearchFunc(m.partitions, tp, protocol.TopicPartition.Compare)
 	return found
 }
 
 // with gives the partitions with others added, in order and each once.
 func (m *metadata) with(more []protocol.TopicPartition) []protocol.TopicPartition {
 	all := slices.Concat(m.partitions, more)
-	slices.SortFunc(all, comparePartitions)
+	slices.SortFunc(all, protocol.TopicPartition.Compare)
 	return slices.Compact(all)
-}
-
-func comparePartitions(a, b protocol.TopicPartition) int {
-	return cmp.Or(strings.Compare(a.Topic, b.Topic), cmp.Compare(a.Partition, b.Partition))
 }

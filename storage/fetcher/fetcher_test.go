@@ -210,8 +210,8 @@ func TestSession(t *testing.T) {
 	f.quiet(-1) // it waits for the answer
 	f.answer(first, 5, answered{n: 0, records: batchAt(0, 1, 3, 1), highWatermark: 2}, answered{n: 1})
 	second := f.asks("session 5.1 wait 500; 0 from 3 after epoch 1 in 1")
-	if lag, ok := f.fetchers.Lag(orders(0)); !ok || lag != 0 {
-		t.Errorf("it lags %d, %v", lag, ok)
+	if p := f.fetchers.assigned[orders(0)]; !p.answered || p.lag != 0 {
+		t.Errorf("it lags %d, %v", p.lag, p.answered)
 	}
 	f.answer(second, 5)
 	third := f.asks("session 5.2 wait 500")

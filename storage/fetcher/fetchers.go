@@ -79,7 +79,7 @@ type part struct {
 	state     state
 	position  replica.FollowerPosition
 	leaderEnd protocol.Offset // NoOffset: not yet known; of locating
-	notBefore time.Time       // a pause after an error
+	notBefore time.Time       // a pause after an error; not zero: is in delayed
 	asked     *asked          // what the session has of it; nil: nothing
 	marked    bool            // is in changed
 	gone      bool            // no longer assigned
@@ -151,8 +151,12 @@ func (p *part) leave() {
 	if id := (partID{p.topicID, p.tp.Partition}); one.byID[id] == p {
 		delete(one.byID, id)
 	}
-	one.changed = without(one.changed, p)
-	one.delayed = without(one.delayed, p)
+	if p.marked { // and stays so: it is not to come in again
+		one.changed = without(one.changed, p)
+	}
+	if !p.notBefore.IsZero() {
+		one.delayed = without(one.delayed, p)
+	}
 	p.refresh()
 	one.dropIfIdle()
 }
@@ -191,7 +195,7 @@ func (p *part) mark() {
 
 // delay pauses a part. mu is held.
 func (p *part) delay(until time.Time) {
-	if !slices.Contains(p.fetcher.delayed, p) {
+	if p.notBefore.IsZero() {
 		p.fetcher.delayed = append(p.fetcher.delayed, p)
 	}
 	p.notBefore = until
@@ -255,18 +259,6 @@ func (f *Fetchers) Close() {
 	for _, p := range f.assigned { // the order reaches nobody
 		p.leave()
 	}
-}
-
-// Lag is how many records a partition was behind its leader's high watermark at the last answer; ok is false if it is
-// not fetched, or was not answered yet.
-func (f *Fetchers) Lag(tp protocol.TopicPartition) (records int64, ok bool) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	p := f.assigned[tp]
-	if p == nil || !p.answered {
-		return 0, false
-	}
-	return p.lag, true
 }
 
 func (f *Fetchers) wake() {

@@ -13,7 +13,7 @@ import (
 )
 
 // handle does what an answer asks for, and goes on.
-func (one *fetcher) handle(now time.Time, req kmsg.Request, resp kmsg.Response, frame *wire.Frame, err error) {
+func (one *fetcher) handle(now time.Time, resp kmsg.Response, frame *wire.Frame, err error) {
 	stillRead := false
 	if frame != nil {
 		defer func() {
@@ -24,19 +24,14 @@ func (one *fetcher) handle(now time.Time, req kmsg.Request, resp kmsg.Response, 
 			}
 		}()
 	}
+	if err != nil {
+		resp = nil
+	}
 	switch resp := resp.(type) {
 	case *kmsg.FetchResponse:
-		if err == nil {
-			stillRead = one.handleFetch(now, resp)
-			break
-		}
-		one.unanswered(now, err)
+		stillRead = one.handleFetch(now, resp)
 	case *kmsg.ListOffsetsResponse:
-		if err == nil {
-			one.handleOffsets(now, resp)
-			break
-		}
-		one.unanswered(now, err)
+		one.handleOffsets(now, resp)
 	default:
 		one.unanswered(now, err)
 	}

@@ -108,7 +108,7 @@ func (one *fetcher) fetchable(now time.Time, p *part) bool {
 		return true
 	}
 	p.notBefore = again
-	one.delayed = append(without(one.delayed, p), p)
+	one.delayed = append(one.delayed, p) // those whose pause is over have just left
 	return false
 }
 

@@ -34,7 +34,7 @@ func (one *fetcher) step(now time.Time) {
 		return
 	}
 	one.of.options.Send(one.leader, one.index, req, func(now time.Time, resp kmsg.Response, frame *wire.Frame, err error) {
-		one.of.options.Workers(func() { one.handle(now, req, resp, frame, err) })
+		one.of.options.Workers(func() { one.handle(now, resp, frame, err) })
 	})
 }
 

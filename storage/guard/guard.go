@@ -40,6 +40,7 @@ type FS struct {
 // guarded is one directory.
 type guarded struct {
 	path    string
+	within  string // path with a slash
 	runner  Runner
 	leaves  bool
 	stalled atomic.Pointer[vfs.Stalled]
@@ -49,7 +50,7 @@ type guarded struct {
 func New(below vfs.FS, runners map[string]Runner) *FS {
 	g := &FS{fs: below}
 	for dir, runner := range runners {
-		g.dirs = append(g.dirs, &guarded{path: path.Clean(dir), runner: runner, leaves: runner.Leaves()})
+		g.dirs = append(g.dirs, &guarded{path: path.Clean(dir), within: path.Clean(dir) + "/", runner: runner, leaves: runner.Leaves()})
 	}
 	slices.SortFunc(g.dirs, func(a, b *guarded) int { return strings.Compare(a.path, b.path) })
 	return g
@@ -78,7 +79,7 @@ func (d *guarded) given() error {
 func (g *FS) of(name string) *guarded {
 	var found *guarded
 	for _, d := range g.dirs {
-		if inside := name == d.path || strings.HasPrefix(name, d.path+"/"); inside && (found == nil || len(d.path) > len(found.path)) {
+		if inside := name == d.path || strings.HasPrefix(name, d.within); inside && (found == nil || len(d.path) > len(found.path)) {
 			found = d
 		}
 	}

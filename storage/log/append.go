@@ -3,13 +3,13 @@ package log
 import (
 	"errors"
 	"fmt"
-	"syscall"
 	"time"
 
 	"ottla/protocol"
 	"ottla/protocol/record"
 	"ottla/storage/producer"
 	"ottla/storage/segment"
+	"ottla/storage/vfs"
 )
 
 // Origin tells who appends, which decides the checks (AppendOrigin.java).
@@ -366,7 +366,7 @@ func (a *appender) writeGathered() error {
 
 // takeBack decides what a failed write means.
 func (a *appender) takeBack(active *segment.Segment, err error, intact bool) error {
-	if !intact || !noSpace(err) {
+	if !intact || !vfs.NoSpace(err) {
 		return a.poison(err)
 	}
 	for _, e := range a.group {
@@ -380,6 +380,3 @@ func (a *appender) takeBack(active *segment.Segment, err error, intact bool) err
 	}
 	return err
 }
-
-// noSpace tells the errors after which the directory stays usable.
-func noSpace(err error) bool { return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) }

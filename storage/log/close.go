@@ -1,8 +1,6 @@
 package log
 
 import (
-	"encoding/binary"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"path"
@@ -112,6 +110,13 @@ func (l *Log) Abandon() {
 // maxName is the longest directory name that file systems take.
 const maxName = 255
 
+// AwayName is the name of a directory that is put away: <topic>-<partition>.<32 hex digits><suffix>. A long topic name is cut
+// so that the name stays within 255 bytes (LocalLog.logDeleteDirName).
+func AwayName(tp protocol.TopicPartition, random func() uint64, suffix string) string {
+	tail := fmt.Sprintf("-%d.%016x%016x%s", tp.Partition, random(), random(), suffix)
+	return tp.Topic[:min(len(tp.Topic), maxName-len(tail))] + tail
+}
+
 // MarkDeleted closes the log and renames its directory to <topic>-<partition>.<32 hex digits>-delete, from where the
 // store removes it later. A long topic name is cut so that the name stays within 255 bytes
 // (LocalLog.logDeleteDirName).
@@ -133,12 +138,7 @@ func (l *Log) MarkReplaced(random func() uint64) (newDir string, err error) {
 }
 
 func (l *Log) moveAway(random func() uint64, suffix string) (string, error) {
-	var id [16]byte
-	binary.BigEndian.PutUint64(id[:], random())
-	binary.BigEndian.PutUint64(id[8:], random())
-	tail := fmt.Sprintf("-%d.%s%s", l.tp.Partition, hex.EncodeToString(id[:]), suffix)
-	topic := l.tp.Topic[:min(len(l.tp.Topic), maxName-len(tail))]
-	newDir := path.Join(path.Dir(l.dir), topic+tail)
+	newDir := path.Join(path.Dir(l.dir), AwayName(l.tp, random, suffix))
 	if err := l.MoveTo(newDir); err != nil {
 		return "", fmt.Errorf("cannot put the log of %s away: %w", l.tp, err)
 	}

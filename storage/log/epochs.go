@@ -7,6 +7,7 @@ import (
 
 	"ottla/protocol"
 	"ottla/storage/checkpoint"
+	"ottla/storage/vfs"
 )
 
 // epochFile is the name of the leader epochs' file within a partition's directory.
@@ -71,7 +72,7 @@ func (l *Log) assignEpoch(epoch protocol.LeaderEpoch, start protocol.Offset) err
 // setEpochs makes the file durable, then shows the list.
 func (l *Log) setEpochs(epochs []checkpoint.EpochStart) error {
 	if err := checkpoint.WriteEpochs(l.env.FS, path.Join(l.dir, epochFile), epochs); err != nil {
-		if noSpace(err) {
+		if vfs.NoSpace(err) {
 			return err
 		}
 		return l.poison(err)

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"ottla/protocol"
+	"ottla/storage/vfs"
 )
 
 // interimBytes is how much may be appended until the producers, and the index entries that are in memory, are written down
@@ -32,7 +33,7 @@ func (i *interim) renew(l *Log) error {
 		return nil
 	}
 	before := *i
-	if err := errors.Join(active.Store(), l.takeSnapshot(l.end, false)); noSpace(err) {
+	if err := errors.Join(active.Store(), l.takeSnapshot(l.end, false)); vfs.NoSpace(err) {
 		return nil
 	} else if err != nil {
 		return l.poison(err)

@@ -106,7 +106,7 @@ func Create(env Env, dir string, tp protocol.TopicPartition, topicID protocol.To
 	}
 	if !topicID.IsZero() {
 		if err := l.writeTopicID(topicID); err != nil {
-			return nil, fmt.Errorf("cannot create %s of %s: %w", metadataFile, tp, err)
+			return nil, fmt.Errorf("cannot create %s of %s: %w", MetadataFile, tp, err)
 		}
 	}
 	first, err := segment.Create(env.Files, dir, 0, l.segmentOptions(), 0)

@@ -8,8 +8,8 @@ import (
 	"ottla/storage/vfs"
 )
 
-// metadataFile is the name of the file that says which topic a directory belongs to (PartitionMetadataFile.java).
-const metadataFile = "partition.metadata"
+// MetadataFile is the name of the file that says which topic a directory belongs to (PartitionMetadataFile.java).
+const MetadataFile = "partition.metadata"
 
 // TopicID is that of partition.metadata, or zero.
 func (l *Log) TopicID() protocol.TopicID {
@@ -21,7 +21,7 @@ func (l *Log) TopicID() protocol.TopicID {
 // SetTopicID writes partition.metadata, durably, for a log that has none.
 func (l *Log) SetTopicID(id protocol.TopicID) error {
 	data := checkpoint.FormatTopicID(id)
-	if err := vfs.WriteFileAtomic(l.env.FS, path.Join(l.dir, metadataFile), data); err != nil {
+	if err := vfs.WriteFileAtomic(l.env.FS, path.Join(l.dir, MetadataFile), data); err != nil {
 		return err
 	}
 	l.mu.Lock()
@@ -33,5 +33,5 @@ func (l *Log) SetTopicID(id protocol.TopicID) error {
 // writeTopicID writes partition.metadata in a new directory, which the caller syncs.
 func (l *Log) writeTopicID(id protocol.TopicID) error {
 	l.topicID = id
-	return vfs.ReplaceFile(l.env.FS, path.Join(l.dir, metadataFile), checkpoint.FormatTopicID(id))
+	return vfs.ReplaceFile(l.env.FS, path.Join(l.dir, MetadataFile), checkpoint.FormatTopicID(id))
 }

@@ -68,7 +68,7 @@ func (o *opening) empty() bool {
 }
 
 func (o *opening) run() error {
-	found, err := segment.ReadDirectory(o.env.FS, o.dir, metadataFile, epochFile)
+	found, err := segment.ReadDirectory(o.env.FS, o.dir, MetadataFile, epochFile)
 	if err != nil {
 		return err
 	}
@@ -78,7 +78,7 @@ func (o *opening) run() error {
 		return asDamage(err)
 	}
 	if stray > 0 {
-		if found, err = segment.ReadDirectory(o.env.FS, o.dir, metadataFile, epochFile); err != nil {
+		if found, err = segment.ReadDirectory(o.env.FS, o.dir, MetadataFile, epochFile); err != nil {
 			return err
 		}
 	}
@@ -161,7 +161,7 @@ func (o *opening) restartAt(offset protocol.Offset) error {
 }
 
 func (o *opening) readTopicID() {
-	data, err := o.found.Content(metadataFile)
+	data, err := o.found.Content(MetadataFile)
 	if errors.Is(err, fs.ErrNotExist) {
 		return
 	}

@@ -43,7 +43,7 @@ func (l *Log) roll(base protocol.Offset, nowMs int64) error {
 
 // failedRoll removes half-made files of the new segment, since the old one goes on beyond its base.
 func (l *Log) failedRoll(base protocol.Offset, err error) error {
-	if !noSpace(err) {
+	if !vfs.NoSpace(err) {
 		return l.poison(err)
 	}
 	if err := errors.Join(segment.RemoveFiles(l.env.Files, l.dir, base), l.active().Unseal()); err != nil {
@@ -84,7 +84,7 @@ func (l *Log) takeSnapshot(offset protocol.Offset, sync bool) error {
 func (l *Log) writeSnapshot(at protocol.Offset, data []byte, sync bool) error {
 	l.dirStale.Store(true)
 	if err := vfs.WriteFile(l.env.FS, l.snapshotName(at), data, sync); err != nil {
-		if noSpace(err) { // the next one may have another name; of half of this one a start would only say that it is damaged
+		if vfs.NoSpace(err) { // the next one may have another name; of half of this one a start would only say that it is damaged
 			_ = l.env.FS.Remove(l.snapshotName(at))
 		}
 		return fmt.Errorf("cannot write a producer snapshot of %s: %w", l.tp, err)

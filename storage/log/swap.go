@@ -8,6 +8,7 @@ import (
 	"ottla/protocol"
 	"ottla/storage/segment"
 	"ottla/storage/swap"
+	"ottla/storage/vfs"
 )
 
 // retrySwap is how soon Maintain tries again what found no room.
@@ -33,7 +34,7 @@ func (l *Log) Replace(now time.Time, v CleanView, cleaned *segment.Segment, old 
 	l.sawMs.Store(now.UnixMilli())
 	l.touched.Store(true)
 	err := cleaned.MoveToSwap()
-	if noSpace(err) {
+	if vfs.NoSpace(err) {
 		return err // DropCleaned undoes it; a start would too, as the .log is still .cleaned
 	}
 	if err == nil {

@@ -7,6 +7,7 @@ import (
 	"ottla/protocol"
 	"ottla/storage/checkpoint"
 	"ottla/storage/segment"
+	"ottla/storage/vfs"
 )
 
 // TruncateTo cuts the log so that it ends at offset, or at the batch before it if offset lies within one.
@@ -106,7 +107,7 @@ func (l *Log) cutEpochs(end protocol.Offset) error {
 // dropEpochs is setEpochs for epochs without batches. The log is cut already: where the file finds no room it says too much, of
 // which a start believes nothing, and it comes before the next batch.
 func (l *Log) dropEpochs(rest []checkpoint.EpochStart) error {
-	if err := l.setEpochs(rest); !noSpace(err) {
+	if err := l.setEpochs(rest); !vfs.NoSpace(err) {
 		return err
 	}
 	l.mu.Lock()
@@ -136,7 +137,7 @@ func (l *Log) TruncateFullyAndStartAt(offset protocol.Offset) error {
 		return l.poison(err)
 	}
 	fresh, err := segment.Create(l.env.Files, l.dir, offset, l.segmentOptions(), l.nowMs())
-	if noSpace(err) { // there may be room once what was dropped is gone, for which nobody can wait
+	if vfs.NoSpace(err) { // there may be room once what was dropped is gone, for which nobody can wait
 		if err = l.doomed.Clear(l.env.FS); err == nil {
 			fresh, err = segment.Create(l.env.Files, l.dir, offset, l.segmentOptions(), l.nowMs())
 		}

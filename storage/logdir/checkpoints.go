@@ -2,7 +2,6 @@ package logdir
 
 import (
 	"bytes"
-	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -164,7 +163,7 @@ func (c *Checkpoints) Lower(tp protocol.TopicPartition, offset protocol.Offset) 
 func (c *Checkpoints) Capped() []protocol.TopicPartition {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return slices.SortedFunc(maps.Keys(c.caps), comparePartitions)
+	return slices.SortedFunc(maps.Keys(c.caps), protocol.TopicPartition.Compare)
 }
 
 // Lift lets a recovery point rise again: no truncation is under way.
@@ -190,8 +189,4 @@ func (c *Checkpoints) Forget(tp protocol.TopicPartition) error {
 		}
 	}
 	return nil
-}
-
-func comparePartitions(a, b protocol.TopicPartition) int {
-	return cmp.Or(cmp.Compare(a.Topic, b.Topic), cmp.Compare(a.Partition, b.Partition))
 }

@@ -69,7 +69,7 @@ func TestCheckpointFiles(t *testing.T) {
 		c, damaged, err := ReadCheckpoints(m, "a")
 		must(t, err)
 		var got []string
-		for _, p := range slices.SortedFunc(maps.Keys(c.onDisk[HighWatermarkFile]), comparePartitions) {
+		for _, p := range slices.SortedFunc(maps.Keys(c.onDisk[HighWatermarkFile]), protocol.TopicPartition.Compare) {
 			got = append(got, fmt.Sprintf("%s=%d", p, c.onDisk[HighWatermarkFile][p]))
 		}
 		got = append(got, strings.Repeat("damaged", len(damaged)))

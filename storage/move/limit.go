@@ -5,7 +5,8 @@ import (
 	"time"
 )
 
-// Limit is how many bytes a second the moves of a node may copy together. The zero Limit is none. It is safe for
+// Limit is how many bytes a second those may copy together who share it: the moves of a node, its throttled followers, or what its
+// leaders give to throttled ones. The zero Limit is none. It is safe for
 // concurrent use.
 type Limit struct {
 	mu             sync.Mutex
@@ -20,7 +21,7 @@ const stepsPerSecond = 10
 // idle is how long to wait where nothing may be copied at all.
 const idle = time.Second
 
-// Set changes the limit (replica.alter.log.dirs.io.max.bytes.per.second): 0 copies nothing, a negative one is none.
+// Set changes the limit: 0 copies nothing, a negative one is none.
 func (l *Limit) Set(bytesPerSecond int64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

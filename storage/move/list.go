@@ -111,7 +111,7 @@ func (l *List[R]) Accepted() (list []*Move[R]) {
 }
 
 func compare[R any](a, b *Move[R]) int {
-	return cmp.Or(cmp.Compare(a.Partition.Topic, b.Partition.Topic), cmp.Compare(a.Partition.Partition, b.Partition.Partition))
+	return a.Partition.Compare(b.Partition)
 }
 
 // Ask tells whether the target is accepted, and whether the controller is to be told of it now, which is once.

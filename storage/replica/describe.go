@@ -83,7 +83,7 @@ func (m *Manager) trafficOf(r *Replica) *traffic.Counters {
 
 // count adds what a fetch gave to whom.
 func (p *poll) count(results []FetchResult) {
-	p.spent(p.now, results)
+	p.spent(results)
 	if p.req.Replica == Debugging {
 		return // tools and coordinators
 	}

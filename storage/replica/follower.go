@@ -9,11 +9,11 @@ import (
 	"ottla/protocol/wire"
 	"ottla/storage/follow"
 	"ottla/storage/partition"
+	"ottla/storage/vfs"
 )
 
 // FollowerPosition is how far a follower's log goes: what its next fetch tells the leader.
 type FollowerPosition struct {
-	TopicID       protocol.TopicID
 	Offset        protocol.Offset      // its end: where to fetch from
 	LastEpoch     protocol.LeaderEpoch // of the last record; NoLeaderEpoch: not known, the leader cannot compare
 	LogStart      protocol.Offset
@@ -37,8 +37,9 @@ type LeaderData struct {
 // that epoch (any more), KAFKA_STORAGE_ERROR if its disk failed, UNKNOWN_TOPIC_OR_PARTITION; or a wrapped ENOSPC or EDQUOT, which passes.
 func (m *Manager) BeginFollowing(now time.Time, tp protocol.TopicPartition, topicID protocol.TopicID, epoch protocol.LeaderEpoch) (FollowerPosition, error) {
 	return m.following(now, tp, topicID, epoch, func(r *Replica) (protocol.Offset, error) {
-		if view := r.log().View(); view.LatestEpoch == protocol.NoLeaderEpoch && view.LogEndOffset > r.core.HighWatermark() {
-			return protocol.NoOffset, r.truncate(r.core.HighWatermark())
+		highWatermark := protocol.Offset(r.highWatermark.Load())
+		if view := r.log().View(); view.LatestEpoch == protocol.NoLeaderEpoch && view.LogEndOffset > highWatermark {
+			return protocol.NoOffset, r.truncate(highWatermark)
 		}
 		return protocol.NoOffset, r.flushBeforeAck(now)
 	})
@@ -110,14 +111,14 @@ func (m *Manager) following(now time.Time, tp protocol.TopicPartition, topicID p
 	}
 	view := r.log().View()
 	position := FollowerPosition{
-		TopicID: r.log().TopicID(), Offset: view.LogEndOffset, LastEpoch: view.LatestEpoch, LogStart: view.LogStartOffset,
+		Offset: view.LogEndOffset, LastEpoch: view.LatestEpoch, LogStart: view.LogStartOffset,
 		HighWatermark: protocol.Offset(r.highWatermark.Load()),
 	}
 	r.appendMu.Unlock()
 	r.settle(s)
 	r.pump(now) // who came meanwhile is told that this is not the leader
 	if admitted && err != nil && !isOfLeader(err) {
-		if noSpace(err) {
+		if vfs.NoSpace(err) {
 			m.warnFull(now, tp, err)
 			return position, fmt.Errorf("the log of %s cannot follow its leader: %w", tp, err)
 		}

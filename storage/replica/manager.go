@@ -19,6 +19,7 @@ import (
 	"ottla/storage/partition"
 	"ottla/storage/store"
 	"ottla/storage/traffic"
+	"ottla/storage/vfs"
 )
 
 // Options are what a Manager needs. Zero values take the defaults named.
@@ -159,13 +160,9 @@ func (m *Manager) sorted() []*Replica {
 		return true
 	})
 	slices.SortFunc(all, func(a, b *Replica) int {
-		return comparePartitions(a.tp, b.tp)
+		return a.tp.Compare(b.tp)
 	})
 	return all
-}
-
-func comparePartitions(a, b protocol.TopicPartition) int {
-	return cmp.Or(cmp.Compare(a.Topic, b.Topic), cmp.Compare(a.Partition, b.Partition))
 }
 
 // lock keeps other changes of a partition's life out.
@@ -204,7 +201,7 @@ func (m *Manager) Apply(now time.Time, tp protocol.TopicPartition, state partiti
 	r.appendMu.Unlock()
 	r.settle(s)
 	switch {
-	case noSpace(err):
+	case vfs.NoSpace(err):
 		err = fmt.Errorf("%s cannot take its role yet: %w", tp, err) // Apply again when there is room
 	case err != nil:
 		m.failDirectory(r, err)
@@ -237,8 +234,8 @@ func (m *Manager) replica(now time.Time, tp protocol.TopicPartition, topicID pro
 
 func (m *Manager) openLog(now time.Time, tp protocol.TopicPartition, topicID protocol.TopicID, dir protocol.DirectoryID, isNew bool) (*log.Log, error) {
 	l := m.options.Store.Log(tp)
-	if l == nil && noSpace(m.options.Store.PartitionError(tp)) {
-		if err := m.options.Store.Reopen(now, tp); noSpace(err) {
+	if l == nil && vfs.NoSpace(m.options.Store.PartitionError(tp)) {
+		if err := m.options.Store.Reopen(now, tp); vfs.NoSpace(err) {
 			return nil, err
 		}
 		l = m.options.Store.Log(tp)

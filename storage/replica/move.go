@@ -9,6 +9,7 @@ import (
 	"ottla/storage/move"
 	"ottla/storage/partition"
 	"ottla/storage/store"
+	"ottla/storage/vfs"
 )
 
 // Bounds of one step of a move. A step runs on a worker.
@@ -240,7 +241,7 @@ func (m *Manager) askToMove(mv *moving) (accepted bool) {
 
 // moveFailed decides what an error means: want of space passes, anything else ends the move.
 func (m *Manager) moveFailed(now time.Time, mv *moving, err error) (next time.Time, over bool) {
-	if noSpace(err) {
+	if vfs.NoSpace(err) {
 		m.warnFull(now, mv.Replica.tp, err)
 		return now.Add(moveRetry), false
 	}

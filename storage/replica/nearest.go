@@ -1,8 +1,6 @@
 package replica
 
 import (
-	"time"
-
 	"ottla/protocol"
 	"ottla/storage/partition"
 )
@@ -39,13 +37,13 @@ func (p *poll) limits(r *Replica) bool {
 }
 
 // spent counts what followers got.
-func (p *poll) spent(now time.Time, results []FetchResult) {
+func (p *poll) spent(results []FetchResult) {
 	if p.manager.options.Throttled == nil || p.req.Replica < 0 {
 		return
 	}
 	for i := range results {
 		if size := results[i].Records.Len(); size > 0 && p.slots[i].replica != nil && p.limits(p.slots[i].replica) {
-			p.manager.replication.Copied(now, int(size))
+			p.manager.replication.Copied(p.now, int(size))
 		}
 	}
 }

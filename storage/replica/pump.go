@@ -3,7 +3,6 @@ package replica
 import (
 	"errors"
 	"sync"
-	"syscall"
 	"time"
 
 	"ottla/protocol"
@@ -149,10 +148,10 @@ func (r *Replica) admit(round []*pendingAppend) (protocol.LeaderEpoch, []*log.En
 // nobody knows.
 func (r *Replica) write(now time.Time, epoch protocol.LeaderEpoch, entries []*log.Entry) (err error, fatal bool) {
 	if err := r.log().Append(now, epoch, entries); err != nil {
-		if noSpace(err) {
+		if vfs.NoSpace(err) {
 			r.manager.warnFull(now, r.tp, err)
 		}
-		return err, !noSpace(err)
+		return err, !vfs.NoSpace(err)
 	}
 	view := r.log().View()
 	if limit := r.options.FlushMessages; limit > 0 && int64(view.LogEndOffset-view.DurableEnd) >= limit {
@@ -160,9 +159,6 @@ func (r *Replica) write(now time.Time, epoch protocol.LeaderEpoch, entries []*lo
 	}
 	return nil, false
 }
-
-// noSpace tells the failures that pass when there is room again.
-func noSpace(err error) bool { return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) }
 
 // fullWarningInterval keeps a full disk from filling the server's own log too.
 const fullWarningInterval = time.Minute

@@ -72,11 +72,6 @@ func isDamage(err error) bool {
 	return errors.As(err, &ofLog) || errors.As(err, &ofSegment)
 }
 
-// isFull tells whether an error passes when there is room again.
-func isFull(err error) bool {
-	return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT)
-}
-
 const (
 	defaultFiles       = 1000
 	defaultParallelism = 2
@@ -143,9 +138,5 @@ func (o Options) space(d *directory) *space.Directory {
 type offsets = logdir.Offsets
 
 func sortedKeys[V any](m map[protocol.TopicPartition]V) []protocol.TopicPartition {
-	return slices.SortedFunc(maps.Keys(m), comparePartitions)
-}
-
-func comparePartitions(a, b protocol.TopicPartition) int {
-	return cmp.Or(cmp.Compare(a.Topic, b.Topic), cmp.Compare(a.Partition, b.Partition))
+	return slices.SortedFunc(maps.Keys(m), protocol.TopicPartition.Compare)
 }

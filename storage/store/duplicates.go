@@ -1,14 +1,13 @@
 package store
 
 import (
-	"encoding/binary"
-	"encoding/hex"
 	"fmt"
 	"path"
 	"slices"
 
 	"ottla/protocol"
 	"ottla/storage/checkpoint"
+	"ottla/storage/log"
 	"ottla/storage/segment"
 	"ottla/storage/vfs"
 )
@@ -42,9 +41,14 @@ func (s *Store) setDuplicatesAside(lists []*found) {
 	}
 }
 
+// drop takes a partition out of those to be opened.
+func (f *found) drop(tp protocol.TopicPartition) {
+	f.partitions = slices.DeleteFunc(f.partitions, func(other protocol.TopicPartition) bool { return other == tp })
+}
+
 // leftover moves a partition to what is removed.
 func (f *found) leftover(tp protocol.TopicPartition) {
-	f.partitions = slices.DeleteFunc(f.partitions, func(other protocol.TopicPartition) bool { return other == tp })
+	f.drop(tp)
 	f.deleted = append(f.deleted, tp.String())
 }
 
@@ -67,7 +71,7 @@ func (s *Store) isTwice(tp protocol.TopicPartition, i, j int, lists []*found) {
 	s.mu.Unlock()
 	s.o.Logger.Error("a partition is offline", "partition", tp, "reason", err)
 	for _, f := range []*found{lists[i], lists[j]} {
-		f.partitions = slices.DeleteFunc(f.partitions, func(other protocol.TopicPartition) bool { return other == tp })
+		f.drop(tp)
 		f.collector.damaged(tp, err)
 	}
 }
@@ -92,7 +96,7 @@ func (s *Store) former(tp protocol.TopicPartition, i, j int) int {
 
 // topicIDIn reads partition.metadata of a partition; zero if that cannot be.
 func (s *Store) topicIDIn(d *directory, tp protocol.TopicPartition) protocol.TopicID {
-	data, err := vfs.ReadFile(s.o.FS, path.Join(d.Path, tp.String(), "partition.metadata"))
+	data, err := vfs.ReadFile(s.o.FS, path.Join(d.Path, tp.String(), log.MetadataFile))
 	if err != nil {
 		return protocol.TopicID{}
 	}
@@ -105,11 +109,7 @@ func (s *Store) topicIDIn(d *directory, tp protocol.TopicPartition) protocol.Top
 
 // setFormerAside renames a partition's directory as that of a stray one, and tells whether that is durable.
 func (s *Store) setFormerAside(i int, tp protocol.TopicPartition, f *found) bool {
-	var id [16]byte
-	binary.BigEndian.PutUint64(id[:], s.o.Random())
-	binary.BigEndian.PutUint64(id[8:], s.o.Random())
-	tail := fmt.Sprintf("-%d.%s-stray", tp.Partition, hex.EncodeToString(id[:]))
-	name := tp.Topic[:min(len(tp.Topic), 255-len(tail))] + tail
+	name := log.AwayName(tp, s.o.Random, "-stray")
 	dir := s.dirs[i]
 	err := s.o.FS.Rename(path.Join(dir.Path, tp.String()), path.Join(dir.Path, name))
 	if err == nil {
@@ -120,7 +120,7 @@ func (s *Store) setFormerAside(i int, tp protocol.TopicPartition, f *found) bool
 		return false
 	}
 	s.o.Logger.Warn("a partition of a former topic is set aside", "partition", tp, "directory", path.Join(dir.Path, name))
-	f.partitions = slices.DeleteFunc(f.partitions, func(other protocol.TopicPartition) bool { return other == tp })
+	f.drop(tp)
 	f.collector.report.Aside = append(f.collector.report.Aside, name)
 	return true
 }

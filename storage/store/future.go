@@ -13,6 +13,7 @@ import (
 	"ottla/storage/log"
 	"ottla/storage/logdir"
 	"ottla/storage/space"
+	"ottla/storage/vfs"
 )
 
 // A future log is the copy of a partition in another directory, in <topic>-<partition>.<32 hex digits>-future, which
@@ -202,7 +203,7 @@ func (s *Store) Promote(now time.Time, tp protocol.TopicPartition, highWatermark
 		return failed, err
 	}
 	if err := s.checkpointFuture(future, highWatermark); err != nil {
-		if !isFull(err) {
+		if !vfs.NoSpace(err) {
 			failed = future.dir.ID
 		}
 		return failed, fmt.Errorf("cannot write a checkpoint for the move of %s: %w", tp, err)
@@ -225,7 +226,7 @@ func (s *Store) giveWay(now time.Time, present *entry) (waits bool, err error) {
 	before := present.log.Dir()
 	dir, err := present.log.MarkReplaced(s.o.Random)
 	if err != nil {
-		return isFull(err) && present.log.Dir() == before, fmt.Errorf("%s cannot give its place to another directory: %w", present.tp, err)
+		return vfs.NoSpace(err) && present.log.Dir() == before, fmt.Errorf("%s cannot give its place to another directory: %w", present.tp, err)
 	}
 	s.removeLater(now.Add(present.log.Options().FileDeleteDelay), dir)
 	return false, nil

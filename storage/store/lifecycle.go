@@ -11,6 +11,7 @@ import (
 	"ottla/protocol"
 	"ottla/storage/log"
 	"ottla/storage/logdir"
+	"ottla/storage/vfs"
 )
 
 // errBusy answers calls for a partition that another call is creating or deleting.
@@ -176,7 +177,7 @@ func (s *Store) Delete(now time.Time, tp protocol.TopicPartition) error {
 // putAway is discard, or, where the longer name finds no room, removes the log at once.
 func (s *Store) putAway(now time.Time, e *entry) error {
 	err := s.discard(now, e)
-	if !isFull(err) {
+	if !vfs.NoSpace(err) {
 		return err
 	}
 	s.o.Logger.Warn("a partition is removed at once, as the disk is full", "partition", e.tp, "error", err)
@@ -247,7 +248,7 @@ func (s *Store) remove(tp protocol.TopicPartition, e *entry, act func(e *entry) 
 	defer s.release(tp)
 	err := e.finish(func() error { return act(e) })
 	if err == nil {
-		if err = e.dir.checkpoints.Forget(tp); isFull(err) {
+		if err = e.dir.checkpoints.Forget(tp); vfs.NoSpace(err) {
 			// The partition is gone all the same; who makes it anew forgets it first.
 			s.o.Logger.Warn("the checkpoints still name a removed partition, the disk is full", "partition", tp, "error", err)
 			return nil
@@ -263,7 +264,7 @@ func (s *Store) remove(tp protocol.TopicPartition, e *entry, act func(e *entry) 
 	}
 	e.dir.distrusted = true
 	s.mu.Unlock()
-	if !isFull(err) {
+	if !vfs.NoSpace(err) {
 		s.FailDirectory(e.dir.ID, err)
 	}
 	return err

@@ -244,7 +244,7 @@ func (s *Store) settle(d *directory) error {
 		return logdir.RemoveDurably(s.o.FS, path.Join(d.Path, logdir.BootIDFile))
 	}
 	if id := s.o.FS.BootID(); id != d.bootID {
-		if err := logdir.WriteBootID(s.o.FS, d.Path, id); !isFull(err) {
+		if err := logdir.WriteBootID(s.o.FS, d.Path, id); !vfs.NoSpace(err) {
 			return err
 		}
 		// What is there is another boot's: the next start checks more than it must.

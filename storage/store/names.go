@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"ottla/protocol"
+	"ottla/storage/vfs"
 )
 
 // A log that has taken its partition's place keeps the name of a future directory for as long as the partition's finds no room.
@@ -17,12 +18,12 @@ const retryName = 10 * time.Second
 // ownName gives a log's directory the name of its partition, if it has another one. It tells whether that waits for room; any other
 // error takes the directory offline. The log's maintenance is the caller's, or nobody else knows the log.
 func (s *Store) ownName(e *entry) (waits bool, err error) {
-	name := path.Join(e.dir.Path, e.tp.String())
 	if !e.misnamed.Load() {
 		return false, nil
 	}
+	name := path.Join(e.dir.Path, e.tp.String())
 	err = e.log.MoveTo(name)
-	if waits = isFull(err) && e.log.Dir() != name; waits {
+	if waits = vfs.NoSpace(err) && e.log.Dir() != name; waits {
 		return true, nil
 	}
 	e.misnamed.Store(false)
@@ -36,7 +37,7 @@ func (s *Store) ownName(e *entry) (waits bool, err error) {
 func (s *Store) promoteFound(d *directory, f *found, future *foundFuture) {
 	err := s.renameFound(d, future.name, future.tp)
 	switch {
-	case isFull(err):
+	case vfs.NoSpace(err):
 		s.waitsFor(future.tp, d, fmt.Errorf("%s in %s cannot be opened: %w", future.tp, d.Path, err), future.name)
 		s.o.Logger.Warn("a partition waits for room for its name", "partition", future.tp, "directory", d.Path, "error", err)
 	case err != nil:

@@ -8,6 +8,7 @@ import (
 
 	"ottla/protocol"
 	"ottla/storage/logdir"
+	"ottla/storage/vfs"
 )
 
 // liftCaps lets recovery points rise again that a truncation held down: the append lock is free, so it is over.
@@ -53,7 +54,7 @@ func (s *Store) checkpoint(now time.Time, d *directory) {
 
 // checkpointFault answers a checkpoint that cannot be written: a full disk passes, and the next one tells the same.
 func (s *Store) checkpointFault(d *directory, err error) {
-	if isFull(err) {
+	if vfs.NoSpace(err) {
 		s.o.Logger.Warn("a checkpoint cannot be written, the disk is full", "directory", d.Path, "error", err)
 		return
 	}

@@ -71,7 +71,7 @@ func (c *collector) promoted(name string) {
 func (c *collector) finish(d Directory) DirectoryReport {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	byName := func(a, b PartitionReport) int { return comparePartitions(a.Partition, b.Partition) }
+	byName := func(a, b PartitionReport) int { return a.Partition.Compare(b.Partition) }
 	slices.SortFunc(c.report.Repaired, byName)
 	slices.SortFunc(c.report.Damaged, byName)
 	c.report.Directory = d

@@ -11,6 +11,7 @@ import (
 	"ottla/protocol"
 	"ottla/storage/log"
 	"ottla/storage/logdir"
+	"ottla/storage/vfs"
 )
 
 const (
@@ -97,7 +98,7 @@ func (d deadlines) Less(i, j int) bool {
 	if !d[i].deadline.Equal(d[j].deadline) {
 		return d[i].deadline.Before(d[j].deadline)
 	}
-	return comparePartitions(d[i].tp, d[j].tp) < 0
+	return d[i].tp.Compare(d[j].tp) < 0
 }
 
 func (d deadlines) Swap(i, j int) {
@@ -215,9 +216,9 @@ func (s *Store) collect(now time.Time) (work due, ok bool) {
 		work.flushCheck = true
 		c.nextFlushCheck = s.nextFlushCheckLocked(now)
 	}
-	slices.SortFunc(work.maintain, func(a, b *entry) int { return comparePartitions(a.tp, b.tp) })
+	slices.SortFunc(work.maintain, func(a, b *entry) int { return a.tp.Compare(b.tp) })
 	work.maintain = slices.Compact(work.maintain)
-	slices.SortFunc(work.close, func(a, b *entry) int { return comparePartitions(a.tp, b.tp) })
+	slices.SortFunc(work.close, func(a, b *entry) int { return a.tp.Compare(b.tp) })
 	return work, true
 }
 
@@ -355,7 +356,7 @@ func (s *Store) fault(e *entry, what string, err error) {
 	e.mu.Unlock()
 	switch {
 	case gone:
-	case isFull(err) && e.log.Failed() == nil:
+	case vfs.NoSpace(err) && e.log.Failed() == nil:
 		s.o.Logger.Warn("the disk is full", "partition", e.tp, "error", err)
 	case isDamage(err) && !isDirectoryFault(err):
 		s.failPartition(e, fmt.Errorf("%s: %w", what, err))

@@ -10,6 +10,7 @@ import (
 	"ottla/protocol"
 	"ottla/storage/log"
 	"ottla/storage/logdir"
+	"ottla/storage/vfs"
 )
 
 // Store is all logs of a node. All methods may be called at any time from anywhere.
@@ -146,7 +147,7 @@ func (s *Store) entriesThat(d *directory, meant func(*entry) bool) []*entry {
 		}
 	}
 	s.mu.Unlock()
-	slices.SortFunc(list, func(a, b *entry) int { return comparePartitions(a.tp, b.tp) })
+	slices.SortFunc(list, func(a, b *entry) int { return a.tp.Compare(b.tp) })
 	return list
 }
 
@@ -290,6 +291,6 @@ func (s *Store) damaged(tp protocol.TopicPartition, d *directory, err error) {
 func (s *Store) waitsFor(tp protocol.TopicPartition, d *directory, err error, name string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.failed[tp] = failure{dir: d, err: err, roomless: isFull(err), name: name}
+	s.failed[tp] = failure{dir: d, err: err, roomless: vfs.NoSpace(err), name: name}
 	d.distrusted = true
 }

@@ -6,17 +6,11 @@ import (
 	"io/fs"
 	"path"
 	"slices"
-	"syscall"
 	"time"
 
 	"ottla/storage/segment"
 	"ottla/storage/vfs"
 )
-
-// NoSpace tells whether an error passes when there is room again.
-func NoSpace(err error) bool {
-	return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT)
-}
 
 // Doomed are files of one log that have their .deleted suffix and wait for their end. The caller serialises all calls.
 type Doomed struct {
@@ -33,7 +27,7 @@ type doomed struct {
 // error it may be called again.
 func (d *Doomed) Segment(s *segment.Segment) error {
 	err := s.MarkDeleted()
-	if NoSpace(err) {
+	if vfs.NoSpace(err) {
 		return s.Remove()
 	}
 	if err == nil {
@@ -46,7 +40,7 @@ func (d *Doomed) Segment(s *segment.Segment) error {
 func (d *Doomed) File(fsys vfs.FS, name string) error {
 	gone := name + segment.DeletedSuffix
 	err := fsys.Rename(name, gone)
-	if NoSpace(err) {
+	if vfs.NoSpace(err) {
 		err = fsys.Remove(name)
 	} else if err == nil {
 		d.list = append(d.list, doomed{file: path.Clean(gone)})

@@ -6,10 +6,11 @@ import (
 	"slices"
 
 	"ottla/storage/segment"
+	"ottla/storage/vfs"
 )
 
-// ErrSync is the failure of a sync, after which nobody knows what is durable.
-var ErrSync = errors.New("a directory cannot be synced")
+// errSync is the failure of a sync, after which nobody knows what is durable.
+var errSync = errors.New("a directory cannot be synced")
 
 // Swap is a compacted segment that counts already, durably, in the place of others, but is not wholly in place: its files may have
 // the suffix .swap, and the others may not have theirs. A start would finish it (segment.Tidy).
@@ -29,12 +30,12 @@ func (w *Swap) Old() []*segment.Segment { return w.old }
 
 // Finish does what is left. Each step is durable before the next: a start that found the new .log beside an old segment of its
 // offsets could not tell which one counts. doom puts an old segment aside; present says whether the new one is still the log's.
-// After an error for want of room (NoSpace) that is no ErrSync, Finish goes on where it was when it is called again; a start
+// After an error for want of room (NoSpace) that is no errSync, Finish goes on where it was when it is called again; a start
 // does, too.
 func (w *Swap) Finish(doom func(*segment.Segment) error, sync func() error, present bool) error {
 	synced := func() error {
 		if err := sync(); err != nil {
-			return fmt.Errorf("%w: %w", ErrSync, err)
+			return fmt.Errorf("%w: %w", errSync, err)
 		}
 		return nil
 	}
@@ -58,7 +59,7 @@ func (w *Swap) Finish(doom func(*segment.Segment) error, sync func() error, pres
 }
 
 // Waits tells whether an error of Finish is one that passes.
-func Waits(err error) bool { return NoSpace(err) && !errors.Is(err, ErrSync) }
+func Waits(err error) bool { return vfs.NoSpace(err) && !errors.Is(err, errSync) }
 
 // Cleaned is the new segment.
 func (w *Swap) Cleaned() *segment.Segment { return w.cleaned }

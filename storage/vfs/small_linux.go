@@ -17,7 +17,7 @@ var listBuffers = sync.Pool{New: func() any { return new([16 << 10]byte) }}
 
 func openRaw(name string, flag int) (fd int, err error) {
 	err = retryInterrupted(func() error {
-		fd, err = unix.Open(name, flag|unix.O_CLOEXEC, 0)
+		fd, err = unix.Open(name, flag|unix.O_CLOEXEC, fileMode)
 		return err
 	})
 	return fd, pathError("open", name, err)
@@ -31,13 +31,9 @@ func readDir(name string) ([]Entry, error) {
 // openFile is os.OpenFile for regular files, which no poller can watch: package os finds that out for each of them, in
 // eight system calls.
 func openFile(name string, flag int) (*os.File, error) {
-	var fd int
-	err := retryInterrupted(func() (err error) {
-		fd, err = unix.Open(name, flag|unix.O_CLOEXEC|unix.O_LARGEFILE, fileMode)
-		return err
-	})
+	fd, err := openRaw(name, flag|unix.O_LARGEFILE)
 	if err != nil {
-		return nil, pathError("open", name, err)
+		return nil, err
 	}
 	return os.NewFile(uintptr(fd), name), nil
 }
@@ -51,19 +47,25 @@ func readFile(name string) ([]byte, error) {
 		return nil, err
 	}
 	defer func() { _ = unix.Close(fd) }() // nothing was written
+	data, err := readSmall(fd)
+	if err != nil || data != nil {
+		return data, pathError("read", name, err)
+	}
+	return os.ReadFile(name)
+}
+
+// readSmall reads a file of less than smallFile bytes, and gives nil for any other.
+func readSmall(fd int) ([]byte, error) {
 	var small [smallFile]byte
 	var n int
-	err = retryInterrupted(func() (err error) {
+	err := retryInterrupted(func() (err error) {
 		n, err = unix.Pread(fd, small[:], 0)
 		return err
 	})
-	if err != nil {
-		return nil, pathError("read", name, err)
+	if err != nil || n == smallFile {
+		return nil, err
 	}
-	if n < smallFile {
-		return append(make([]byte, 0, n), small[:n]...), nil
-	}
-	return os.ReadFile(name)
+	return append(make([]byte, 0, n), small[:n]...), nil
 }
 
 func syncDir(name string) error {

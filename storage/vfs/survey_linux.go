@@ -69,16 +69,11 @@ func smallAt(dir int, entry string) []byte {
 		return nil
 	}
 	defer func() { _ = unix.Close(fd) }() // nothing was written
-	var small [smallFile]byte
-	var n int
-	err = retryInterrupted(func() (err error) {
-		n, err = unix.Pread(fd, small[:], 0)
-		return err
-	})
-	if err != nil || n == smallFile {
+	data, err := readSmall(fd)
+	if err != nil {
 		return nil
 	}
-	return append(make([]byte, 0, n), small[:n]...)
+	return data
 }
 
 // Where the parts of a struct linux_dirent64 are.

@@ -1,10 +1,8 @@
 package api
 
 import (
-	"cmp"
 	"path"
 	"slices"
-	"strings"
 
 	"github.com/twmb/franz-go/pkg/kmsg"
 
@@ -81,7 +79,7 @@ type dirLog struct {
 // logDirTopics sorts logs by topic and partition.
 func logDirTopics(logs []dirLog) (topics []kmsg.DescribeLogDirsResponseDirTopic) {
 	slices.SortFunc(logs, func(a, b dirLog) int {
-		return cmp.Or(strings.Compare(a.partition.Topic, b.partition.Topic), cmp.Compare(a.partition.Partition, b.partition.Partition))
+		return a.partition.Compare(b.partition)
 	})
 	for _, l := range logs {
 		if n := len(topics); n == 0 || topics[n-1].Topic != l.partition.Topic {

@@ -1,16 +1,13 @@
 package broker
 
 import (
-	"cmp"
 	"errors"
 	"log/slog"
 	"maps"
 	"slices"
 	"strconv"
-	"strings"
 	"sync"
 	"sync/atomic"
-	"syscall"
 	"time"
 
 	"ottla/controller/metadata"
@@ -19,6 +16,7 @@ import (
 	"ottla/storage/partition"
 	"ottla/storage/replica"
 	"ottla/storage/store"
+	"ottla/storage/vfs"
 )
 
 // Applier makes the replicas of this node follow the Images.
@@ -237,7 +235,7 @@ func (a *Applier) feed(now time.Time, tp protocol.TopicPartition, topicID protoc
 
 // later remembers a replica that can be tried again when there is room.
 func (a *Applier) later(now time.Time, tp protocol.TopicPartition, isNew bool, err error) {
-	if !errors.Is(err, syscall.ENOSPC) && !errors.Is(err, syscall.EDQUOT) {
+	if !vfs.NoSpace(err) {
 		return
 	}
 	a.roomless.mu.Lock()
@@ -260,7 +258,7 @@ func (a *Applier) Tick(now time.Time) {
 	waiting := a.roomless.isNew
 	a.roomless.isNew, a.roomless.due = map[protocol.TopicPartition]bool{}, time.Time{}
 	a.roomless.mu.Unlock()
-	for _, tp := range slices.SortedFunc(maps.Keys(waiting), comparePartitions) {
+	for _, tp := range slices.SortedFunc(maps.Keys(waiting), protocol.TopicPartition.Compare) {
 		is := a.image.Partition(tp)
 		if is == nil || !is.HasReplica(a.nodeID) {
 			continue // gone meanwhile
@@ -280,13 +278,9 @@ func (a *Applier) lead(now time.Time) {
 	are := a.leads.are
 	a.leads.are = nil
 	a.leads.mu.Unlock()
-	for _, tp := range slices.SortedFunc(maps.Keys(are), comparePartitions) {
+	for _, tp := range slices.SortedFunc(maps.Keys(are), protocol.TopicPartition.Compare) {
 		a.coordinate(now, tp, are[tp])
 	}
-}
-
-func comparePartitions(a, b protocol.TopicPartition) int {
-	return cmp.Or(strings.Compare(a.Topic, b.Topic), cmp.Compare(a.Partition, b.Partition))
 }
 
 // NextDeadline is when Tick has something to do; zero: never.

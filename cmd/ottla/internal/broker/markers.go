@@ -216,7 +216,7 @@ func (m *Markers) coordinates(image *metadata.Image, task *markerTask) bool {
 // It tells whether some wait for a broker that is busy.
 func (m *Markers) gather(now time.Time, image *metadata.Image, task *markerTask, to map[protocol.NodeID][]*sentMarkers) (waits bool) {
 	mine := map[protocol.NodeID]*sentMarkers{}
-	for _, tp := range slices.SortedFunc(maps.Keys(task.targets), comparePartitions) {
+	for _, tp := range slices.SortedFunc(maps.Keys(task.targets), protocol.TopicPartition.Compare) {
 		target := task.targets[tp]
 		if target.sent || target.due.After(now) {
 			continue

@@ -2,7 +2,6 @@ package check
 
 import (
 	"bytes"
-	"cmp"
 	"encoding/json"
 	"errors"
 	"io/fs"
@@ -174,12 +173,8 @@ func sortedPartitions[V any](m map[protocol.TopicPartition]V) []protocol.TopicPa
 	for tp := range m {
 		list = append(list, tp)
 	}
-	slices.SortFunc(list, comparePartitions)
+	slices.SortFunc(list, protocol.TopicPartition.Compare)
 	return list
-}
-
-func comparePartitions(a, b protocol.TopicPartition) int {
-	return cmp.Or(cmp.Compare(a.Topic, b.Topic), cmp.Compare(a.Partition, b.Partition))
 }
 
 // openSub sorts a directory in by its name.

@@ -1,15 +1,14 @@
 package node
 
 import (
-	"errors"
 	"fmt"
 	"path"
 	"sync/atomic"
-	"syscall"
 	"time"
 
 	"ottla/controller/config"
 	"ottla/storage/space"
+	"ottla/storage/vfs"
 )
 
 // spaceInterval is how often the file systems are asked what is left. What is written in between is counted.
@@ -134,7 +133,7 @@ func (s *spaces) look(w *watchedSpace) {
 
 // withAdvice adds to the error of a start that found no room what helps: a start writes to the metadata log.
 func withAdvice(err error) error {
-	if !errors.Is(err, syscall.ENOSPC) && !errors.Is(err, syscall.EDQUOT) {
+	if !vfs.NoSpace(err) {
 		return err
 	}
 	return fmt.Errorf("%w; a start needs a little room, one MiB will do: then topics can be deleted and retention shortened", err)

@@ -210,7 +210,7 @@ func (e *Examined) keptTopics() []string {
 			lines = append(lines, fmt.Sprintf("%s, which says %s", topic.name, topic.holds))
 		}
 	}
-	if tiered := TieredTopics(e.Image); len(tiered) > 0 {
+	if tiered := tieredTopics(e.Image); len(tiered) > 0 {
 		lines = append(lines, count(len(tiered), "topic", "topics")+" with segments in remote storage: "+someOf(tiered))
 	}
 	return lines
@@ -219,8 +219,8 @@ func (e *Examined) keptTopics() []string {
 // remoteLogMetadataTopic is where Apache Kafka keeps by default what lies in remote storage (KIP-405).
 const remoteLogMetadataTopic = "__remote_log_metadata"
 
-// TieredTopics names the topics whose segments are moved to remote storage, sorted (remote.storage.enable).
-func TieredTopics(image *metadata.Image) []string {
+// tieredTopics names the topics whose segments are moved to remote storage, sorted (remote.storage.enable).
+func tieredTopics(image *metadata.Image) []string {
 	var tiered []string
 	for resource, values := range image.Configs() {
 		if resource.Kind == metadata.TopicConfig && strings.EqualFold(strings.TrimSpace(values["remote.storage.enable"]), "true") {
@@ -235,7 +235,7 @@ func TieredTopics(image *metadata.Image) []string {
 // which are its own by the leader epochs in the log directory; who does not know of them cuts those epochs off with the
 // local segments, and it deletes what lies in remote storage.
 func RefuseTiered(image *metadata.Image) error {
-	tiered := TieredTopics(image)
+	tiered := tieredTopics(image)
 	if len(tiered) == 0 {
 		return nil
 	}

@@ -11,7 +11,7 @@ import (
 var mutants = []mutant.Mutant{
 	{ // KAFKA-1211, KIP-101
 		Name: "a follower truncates to its high watermark", File: "storage/replica/follower.go",
-		Edits: []mutant.Edit{{"view.LatestEpoch == protocol.NoLeaderEpoch && view.LogEndOffset > r.core", "view.LogEndOffset > r.core"}},
+		Edits: []mutant.Edit{{"view.LatestEpoch == protocol.NoLeaderEpoch && view.LogEndOffset > highWatermark", "view.LogEndOffset > highWatermark"}},
 	},
 	{ // KAFKA-6361, KIP-279
 		Name: "an epoch that the leader does not know is not cut", File: "storage/replica/read.go",
