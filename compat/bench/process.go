@@ -1,16 +1,12 @@
 package main
 
 import (
-	"bytes"
 	"fmt"
 	"os"
 	"strconv"
 	"strings"
 	"time"
 )
-
-// tickSeconds is the unit of the times in /proc/PID/stat: USER_HZ is 100 on every Linux.
-const tickSeconds = 0.01
 
 // usage is what a server used while something ran.
 type usage struct {
@@ -26,7 +22,7 @@ func (s *server) during(f func() error) (usage, error) {
 	if err := os.WriteFile(fmt.Sprintf("/proc/%d/clear_refs", pid), []byte("5"), 0); err != nil {
 		return usage{}, err
 	}
-	before, err := cpuSeconds(pid)
+	before, err := s.ProcessorTime()
 	if err != nil {
 		return usage{}, err
 	}
@@ -35,28 +31,13 @@ func (s *server) during(f func() error) (usage, error) {
 		return usage{}, err
 	}
 	u := usage{wall: time.Since(begin)}
-	after, err := cpuSeconds(pid)
+	after, err := s.ProcessorTime()
 	if err != nil {
 		return usage{}, err
 	}
-	u.cpuSeconds = after - before
+	u.cpuSeconds = (after - before).Seconds()
 	u.peakMB, err = memoryMB(pid, "VmHWM:")
 	return u, err
-}
-
-// cpuSeconds is the time on a processor of all threads so far, in user and kernel mode.
-func cpuSeconds(pid int) (float64, error) {
-	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-	if err != nil {
-		return 0, err
-	}
-	fields := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:]))
-	user, err := strconv.ParseFloat(fields[11], 64)
-	if err != nil {
-		return 0, err
-	}
-	system, err := strconv.ParseFloat(fields[12], 64)
-	return (user + system) * tickSeconds, err
 }
 
 // memoryMB reads one line of /proc/PID/status, in MiB.

@@ -23,7 +23,7 @@ func startLine(idle time.Duration) *line {
 		if err != nil {
 			return nil, err
 		}
-		cpu, err := cpuSeconds(fresh.Process().Pid())
+		cpu, err := fresh.ProcessorTime()
 		if err != nil {
 			return nil, err
 		}
@@ -42,7 +42,7 @@ func startLine(idle time.Duration) *line {
 		return figures{
 			{name: "first start ms", value: float64(first.Milliseconds())},
 			{name: "again ms", value: float64(again.Milliseconds())},
-			{name: "CPU s of start", value: cpu},
+			{name: "CPU s of start", value: cpu.Seconds()},
 			{name: "idle RSS MB", value: memory},
 		}, err
 	}}

@@ -212,20 +212,11 @@ func (m *manyNode) openFiles(t *testing.T) (files, mapped int) {
 // cpu is the processor time of the server so far.
 func (m *manyNode) cpu(t *testing.T) time.Duration {
 	t.Helper()
-	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", m.Process().Pid()))
+	used, err := m.ProcessorTime()
 	if err != nil {
 		t.Fatal(err)
 	}
-	fields := strings.Fields(string(stat[strings.LastIndexByte(string(stat), ')')+1:]))
-	var ticks time.Duration
-	for _, field := range fields[11:13] {
-		n, err := strconv.ParseInt(field, 10, 64)
-		if err != nil {
-			t.Fatal(err)
-		}
-		ticks += time.Duration(n)
-	}
-	return ticks * 10 * time.Millisecond
+	return used
 }
 
 func (m *manyNode) resident(t *testing.T) float64 {
