@@ -97,26 +97,24 @@ func (a *streamsApp) counted(exact bool) {
 
 func (a *streamsApp) exactlyOnce() bool { return a.args["guarantee"] == "exactly_once_v2" }
 
-// outputs waits until at least so many records have come out.
-func (a *streamsApp) outputs(n int64) {
+// outputs waits until at least so many records have come out, as a consumer of the application's guarantee sees them: what a
+// transaction has written does not count before it is committed, for a kill takes it back.
+func (a *streamsApp) outputs(n int) {
 	a.t.Helper()
 	a.t.eventually("output of "+a.id, func() error {
-		var total int64
-		for _, end := range a.t.ends(a.id+"-out", textPartitions) {
-			total += end
+		records, err := a.out.read(a.t.ctx)
+		if err == nil && len(records) < n {
+			err = fmt.Errorf("%d records came out of %d", len(records), n)
 		}
-		if total < n {
-			return fmt.Errorf("%d records came out of %d", total, n)
-		}
-		return nil
+		return err
 	})
 }
 
 // wordCount is the number of words in the first n lines.
-func (a *streamsApp) wordCount(n int) int64 {
-	var total int64
+func (a *streamsApp) wordCount(n int) int {
+	total := 0
 	for _, line := range a.text[:n] {
-		total += int64(len(words(line)))
+		total += len(words(line))
 	}
 	return total
 }
