@@ -21,11 +21,7 @@ var Versions = []string{harness.KafkaVersion, "4.1.2", "3.9.2"}
 
 // classPath is that of one version, with the compiled java/*.java.
 func classPath(version string) string {
-	jars := "kafka-" + version
-	if version == harness.KafkaVersion {
-		jars = "kafka"
-	}
-	return strings.Join([]string{filepath.Join(harness.Cache(), jars, "*"), filepath.Join(harness.Cache(), "handover")}, string(os.PathListSeparator))
+	return strings.Join([]string{harness.KafkaJars(version), filepath.Join(harness.Cache(), "handover")}, string(os.PathListSeparator))
 }
 
 // JVM is one process of java/Handover.java. Its methods are called by one goroutine at a time.

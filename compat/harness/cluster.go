@@ -28,6 +28,8 @@ type ClusterOptions struct {
 	Controllers int    // of Apache Kafka, 1 to 3
 	// Features are given to the format of the controllers as name=level.
 	Features []string
+	// Version is that of Apache Kafka's processes at first; "": KafkaVersion.
+	Version string
 	// Static makes the voters those of controller.quorum.voters (kraft.version 0), instead of those that the log holds.
 	Static bool
 	// Properties are laid over the defaults of every member.
@@ -46,6 +48,8 @@ type Cluster struct {
 type Member struct {
 	Kind Kind
 	ID   int
+	// Version is that of Apache Kafka ("": KafkaVersion). Another one counts from the next start on.
+	Version string
 
 	cluster    *Cluster
 	controller bool
@@ -92,7 +96,7 @@ func (c *Cluster) member(kind Kind, id int, controller bool) (*Member, error) {
 		role = "controller"
 	}
 	dir := filepath.Join(c.options.Dir, fmt.Sprintf("%s-%d-%s", role, id, kind))
-	return &Member{Kind: kind, ID: id, cluster: c, controller: controller, port: port, dir: dir}, os.MkdirAll(dir, 0o755)
+	return &Member{Kind: kind, ID: id, Version: c.options.Version, cluster: c, controller: controller, port: port, dir: dir}, os.MkdirAll(dir, 0o755)
 }
 
 // AddBroker makes a broker with a formatted directory. It is not started.
@@ -206,7 +210,7 @@ func (m *Member) format() error {
 	command := []string{OttlaBinary()}
 	if m.Kind == Kafka {
 		command = []string{
-			"java", "-XX:TieredStopAtLevel=1", "-cp", KafkaClassPath(), "-Dlog4j2.configurationFile=" + log4j("tools"), "kafka.tools.StorageTool",
+			"java", "-XX:TieredStopAtLevel=1", "-cp", KafkaJars(m.Version), "-Dlog4j2.configurationFile=" + log4j("tools"), "kafka.tools.StorageTool",
 		}
 	}
 	if m.controller {
@@ -248,7 +252,7 @@ func (m *Member) Launch() error { return m.launch() }
 func (m *Member) launch() error {
 	command := []string{OttlaBinary(), "serve", m.propertiesPath()}
 	if m.Kind == Kafka {
-		command = []string{"java", "-Xmx512M", "-Dlog4j2.configurationFile=" + log4j("server"), "-cp", KafkaClassPath(), "kafka.Kafka", m.propertiesPath()}
+		command = []string{"java", "-Xmx512M", "-Dlog4j2.configurationFile=" + log4j("server"), "-cp", KafkaJars(m.Version), "kafka.Kafka", m.propertiesPath()}
 	}
 	process, err := StartProcess(m.Name(), m.LogPath(), nil, command...)
 	m.process = process

@@ -64,7 +64,16 @@ func Cache() string {
 
 // KafkaClassPath is the class path with Apache Kafka's jars and the suite's own driver.
 func KafkaClassPath() string {
-	return filepath.Join(Cache(), "kafka", "*") + string(os.PathListSeparator) + filepath.Join(Cache(), "driver")
+	return KafkaJars(KafkaVersion) + string(os.PathListSeparator) + filepath.Join(Cache(), "driver")
+}
+
+// KafkaJars is the class path with the jars of a version of Apache Kafka; "" is KafkaVersion. install.sh brings 4.1.2 and 3.9.2 too.
+func KafkaJars(version string) string {
+	folder := "kafka-" + version
+	if version == "" || version == KafkaVersion {
+		folder = "kafka"
+	}
+	return filepath.Join(Cache(), folder, "*")
 }
 
 // Python is the interpreter of the venv with the Python clients.
