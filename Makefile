@@ -7,8 +7,9 @@ GO        ?= go
 VERSION   ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
 LDFLAGS   := -s -w -X main.version=$(VERSION)
 SIM_SEEDS ?= 1000
-SIM_CLUSTER_SEEDS ?= 800
-SOAK_SIM_LAST ?= 21000
+SIM_CLUSTER_SEEDS ?= 2000
+SOAK_SIM_LAST ?= 24000
+SOAK_SIM_CLUSTER_LAST ?= 25000
 FUZZ_TIME ?= 3s
 SOAK_FUZZ_TIME ?= 10m
 
@@ -19,7 +20,7 @@ INEFFASSIGN := github.com/gordonklaus/ineffassign@v0.2.0
 MISSPELL    := github.com/client9/misspell/cmd/misspell@v0.3.4
 ERRORLINT   := codeberg.org/polyfloyd/go-errorlint@v1.9.1
 
-.PHONY: all install build run test test-quick unit race lint cross torn fuzz soak-fuzz powercut fulldisk sim sim-cluster soak-sim compat suites readme-table consumers tools applications diff dumpcheck compaction handover cluster crash many chaos soak-chaos soak-eos edge bench rebalance rebalance-alone lag control control-soak control-sample clean
+.PHONY: all install build run test test-quick unit race lint cross torn fuzz soak-fuzz powercut fulldisk sim sim-cluster soak-sim soak-sim-cluster compat suites readme-table consumers tools applications diff dumpcheck compaction handover cluster crash many chaos soak-chaos soak-eos edge bench rebalance rebalance-alone lag control control-soak control-sample clean
 
 all: build
 
@@ -64,10 +65,13 @@ sim: ## one node under a seeded scheduler
 	GOGC=300 OTTLA_SIM_SEEDS=$(SIM_SEEDS) $(GO) test -count=1 -timeout 30m -run 'Seeds|Replay' ./cmd/ottla/internal/sim
 
 sim-cluster: ## replication among three machines under a seeded scheduler
-	GOGC=300 OTTLA_SIM_SEEDS=$(SIM_CLUSTER_SEEDS) $(GO) test -count=1 -timeout 30m -run 'Seeds|Replay' ./cmd/ottla/internal/simcluster
+	GOGC=300 OTTLA_SIM_SEEDS=$(SIM_CLUSTER_SEEDS) OTTLA_SIM_REPLAYS=50 $(GO) test -count=1 -timeout 30m -run 'Seeds|Found|Replay' ./cmd/ottla/internal/simcluster
 
 soak-sim: ## seeds that nobody has run yet up to SOAK_SIM_LAST, with lines in testdata/soak/sim.txt; goes on where it was ended
-	.ci/soak-sim testdata/soak/sim.txt $(SOAK_SIM_LAST)
+	.ci/soak-sim sim $(SOAK_SIM_LAST)
+
+soak-sim-cluster: ## the same of the replication among several, with lines in testdata/soak/simcluster.txt
+	.ci/soak-sim simcluster $(SOAK_SIM_CLUSTER_LAST) 500
 
 fuzz: ## each target for FUZZ_TIME
 	.ci/fuzz $(FUZZ_TIME)

@@ -8,6 +8,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+
+	"ottla/cmd/ottla/internal/seeded"
 )
 
 // shortages are how many operations find no room, one after the other.
@@ -18,23 +20,23 @@ var shortages = []int{1, 3, 40, 400}
 // OTTLA_SIM_FIRST on; of the writes of a run every OTTLA_SIM_NOSPACE_STEP-th is the first to fail. With OTTLA_SIM_NOSPACE_AT, one run
 // with OTTLA_SIM_NOSPACE_TIMES failures from that one on is shown.
 func TestNoSpaceAtEveryWrite(t *testing.T) {
-	first, seeds := env(t, "OTTLA_SIM_FIRST", 1), env(t, "OTTLA_SIM_NOSPACE_SEEDS", 1)
+	first, seeds := seeded.Env(t, "OTTLA_SIM_FIRST", 1), seeded.Env(t, "OTTLA_SIM_NOSPACE_SEEDS", 1)
 	if showNoSpace(t, Options{Seed: uint64(first)}) {
 		return
 	}
 	for seed := uint64(first); seed < uint64(first+seeds); seed++ {
-		runNoSpace(t, Options{Seed: seed}, env(t, "OTTLA_SIM_NOSPACE_STEP", 0), 8, shortages)
+		runNoSpace(t, Options{Seed: seed}, seeded.Env(t, "OTTLA_SIM_NOSPACE_STEP", 0), 8, shortages)
 	}
 }
 
 // TestNoSpaceInScript is the same with the script, which does in few seconds whatever writes: OTTLA_SIM_NOSPACE_STEP=1 lets each of its
 // writes find no room, in one run alone and in others with those that follow it.
 func TestNoSpaceInScript(t *testing.T) {
-	o := Options{Seed: uint64(env(t, "OTTLA_SIM_FIRST", 1)), Script: true}
+	o := Options{Seed: uint64(seeded.Env(t, "OTTLA_SIM_FIRST", 1)), Script: true}
 	if showNoSpace(t, o) {
 		return
 	}
-	step := env(t, "OTTLA_SIM_NOSPACE_STEP", 0)
+	step := seeded.Env(t, "OTTLA_SIM_NOSPACE_STEP", 0)
 	if step == 0 {
 		runNoSpace(t, o, 0, 40, shortages)
 		return
@@ -46,11 +48,11 @@ func TestNoSpaceInScript(t *testing.T) {
 
 // showNoSpace shows one run, if one is asked for.
 func showNoSpace(t *testing.T, o Options) bool {
-	at := env(t, "OTTLA_SIM_NOSPACE_AT", 0)
+	at := seeded.Env(t, "OTTLA_SIM_NOSPACE_AT", 0)
 	if at == 0 {
 		return false
 	}
-	o.NoSpace, o.Trace = &NoSpace{At: at, Times: env(t, "OTTLA_SIM_NOSPACE_TIMES", 1)}, os.Stdout
+	o.NoSpace, o.Trace = &NoSpace{At: at, Times: seeded.Env(t, "OTTLA_SIM_NOSPACE_TIMES", 1)}, os.Stdout
 	if result := Run(o); result.Failure != nil {
 		t.Fatal(result.Failure)
 	}

@@ -26,12 +26,8 @@ type Options struct {
 
 // Result is what became of a seed.
 type Result struct {
-	Seed    uint64
-	Failure error         // nil: every invariant held
-	Hash    uint64        // of the trace
-	Events  int           // that were run
-	Virtual time.Duration // that passed
-	Counts  Counts
+	seeded.Result
+	Counts Counts
 	// NeedingRoom is how many operations might have found none; only counted with NoSpace.
 	NeedingRoom int
 }
@@ -144,8 +140,8 @@ func Run(o Options) (result Result) {
 			s.failure = fmt.Errorf("panic: %v\n%s", reason, debug.Stack())
 		}
 		result = Result{
-			Seed: o.Seed, Failure: s.failure, Hash: s.Hash(), Events: s.Count, Virtual: s.Elapsed(s.Now), Counts: s.counts,
-			NeedingRoom: s.noSpace.seen,
+			Result: seeded.Result{Seed: o.Seed, Failure: s.failure, Hash: s.Hash(), Events: s.Count, Virtual: s.Elapsed(s.Now)},
+			Counts: s.counts, NeedingRoom: s.noSpace.seen,
 		}
 	}()
 	s.set()

@@ -8,7 +8,6 @@ import (
 	"ottla/protocol"
 	"ottla/protocol/compress"
 	"ottla/protocol/record"
-	"ottla/protocol/wire"
 
 	"ottla/cmd/ottla/internal/seeded"
 )
@@ -50,7 +49,6 @@ var epochOfTime = time.UnixMilli(1_800_000_000_000)
 
 // New makes the run of a seed; lines, if not nil, gets a line for each event.
 func New(seed uint64, lines io.Writer) *Simulation {
-	wire.PoisonFrames(true)
 	r := seeded.NewRandom(seed, 0x7654321)
 	s := &Simulation{seed: seed, random: r, plan: newPlan(r.Fork()), deletedUpTo: map[protocol.TopicPartition]protocol.Offset{}}
 	s.Scheduler = seeded.NewScheduler(epochOfTime, lines)
