@@ -41,7 +41,7 @@ type host struct {
 	collapsing   bool // because of it
 	brokers      *server.Server
 	controllers  *server.Server
-	pumps        []*pump
+	pumps        []*seeded.Pump
 	tasks        []*task
 	conns        []*conn
 	channel      *channel
@@ -137,7 +137,7 @@ func (h *host) look() {
 		return
 	}
 	for _, p := range h.pumps {
-		p.look()
+		p.Look()
 	}
 	if err := h.s.noSpace.check(h); err != nil {
 		h.s.violate("%v", err)
@@ -218,9 +218,9 @@ func (h *host) start() {
 	h.checkBoot()
 	h.inline, h.started = false, true
 	for _, part := range h.node.Parts() {
-		p := &pump{host: h, part: part}
+		p := &seeded.Pump{Name: part.Name, Tick: part.Tick, Deadline: part.Deadline, Woken: part.Woken, Process: h, Random: h.random}
 		h.pumps = append(h.pumps, p)
-		p.schedule(h.random.Between(0, time.Millisecond))
+		p.Schedule(h.random.Between(0, time.Millisecond))
 	}
 }
 

@@ -6,83 +6,25 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"ottla/cmd/ottla/internal/api"
-	"ottla/cmd/ottla/internal/node"
 	"ottla/protocol"
 )
 
-// pump ticks one part of a node as node.Run does: when its deadline comes, or when
-// it is woken. A deadline that comes nearer without a wake is missed here as there.
-type pump struct {
-	host    *host
-	part    node.Part
-	timer   int // the number of the last one set; earlier ones do nothing
-	second  int64
-	inOne   int // ticks in this second
-	pending bool
+// Present is of seeded.Process.
+func (h *host) Present() (time.Time, bool) { return h.s.Now, h.pumps != nil }
+
+// Later is of seeded.Process.
+func (h *host) Later(delay time.Duration, what string, run func()) { h.after(delay, what, run) }
+
+// Within is of seeded.Process.
+func (h *host) Within(run func()) bool {
+	incarnation := h.incarnation
+	h.enter(run)
+	return h.runs(incarnation)
 }
 
-// tickPause is that of node.Run.
-const tickPause = time.Millisecond
-
-// mostTicks is more than any part needs in a second: the pause allows 1,000.
-const mostTicks = 700
-
-// look takes a wake.
-func (p *pump) look() {
-	select {
-	case <-p.part.Woken:
-		if !p.pending {
-			p.pending = true
-			p.host.after(p.host.random.Between(0, 100*time.Microsecond), p.part.Name+" is woken", func() {
-				p.pending = false
-				p.turn()
-			})
-		}
-	default:
-	}
-}
-
-// schedule sets the timer.
-func (p *pump) schedule(delay time.Duration) {
-	p.timer++
-	timer := p.timer
-	p.host.after(delay, p.part.Name+" is due", func() {
-		if p.timer == timer {
-			p.turn()
-		}
-	})
-}
-
-// turn is one round of node's pump.
-func (p *pump) turn() {
-	h := p.host
-	if h.pumps == nil {
-		return // stopped
-	}
-	now := h.s.Now
-	deadline := p.part.Deadline(now)
-	if !deadline.IsZero() && !deadline.After(now) {
-		p.counted(now)
-		incarnation := h.incarnation
-		h.enter(func() { p.part.Tick(now) })
-		if !h.runs(incarnation) {
-			return
-		}
-		deadline = p.part.Deadline(now)
-	}
-	p.timer++ // whatever was set does not count any more
-	if !deadline.IsZero() {
-		p.schedule(max(deadline.Sub(now), tickPause) + h.random.Between(0, 50*time.Microsecond))
-	}
-}
-
-func (p *pump) counted(now time.Time) {
-	if p.second != now.Unix() {
-		p.second, p.inOne = now.Unix(), 0
-	}
-	if p.inOne++; p.inOne > mostTicks {
-		p.host.s.violate("%s: %s was ticked %d times in a second: its deadline does not go away", p.host.name, p.part.Name, p.inOne)
-	}
+// TooOften is of seeded.Process.
+func (h *host) TooOften(part string, inOneSecond int) {
+	h.s.violate("%s: %s was ticked %d times in a second: its deadline does not go away", h.name, part, inOneSecond)
 }
 
 // channel is a node's way to the active controller or to a broker, with a client that connects

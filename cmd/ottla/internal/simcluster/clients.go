@@ -81,7 +81,7 @@ func (p *producer) send() {
 	to := p.s.machine(p.leader)
 	bytes, id, sequence := p.batch(), p.id, p.sequence
 	// Longer than the broker waits, so that an answer says what became of the batch.
-	p.s.network.call(clientEnd, p.leader, "produce", 600*time.Millisecond, func(reply func(any)) {
+	p.s.network.Call(clientEnd, p.leader, "produce", 600*time.Millisecond, func(reply func(any)) {
 		if to.image == nil {
 			return
 		}
@@ -165,7 +165,7 @@ func (c *consumer) read() {
 	p.Partition, p.FetchOffset, p.PartitionMaxBytes = c.tp.Partition, int64(c.at), 1000
 	topic.Partitions = append(topic.Partitions, p)
 	req.Topics = append(req.Topics, topic)
-	c.s.network.call(clientEnd, from, "consume", 200*time.Millisecond, func(reply func(any)) {
+	c.s.network.Call(clientEnd, from, "consume", 200*time.Millisecond, func(reply func(any)) {
 		to.serveFetch(req, func(resp *kmsg.FetchResponse) { reply(resp) })
 	}, func(answer any, err error) {
 		if err == nil {

@@ -11,7 +11,7 @@
 // It is not a test of sockets, of requests' bytes or of the metadata log: the broker's own parts are package sim's.
 // Only tests use it.
 //
-// The parts: simulation.go (a run), plan.go (what a seed chooses), network.go, machine.go (a broker and its
+// The parts: simulation.go (a run), plan.go (what a seed chooses), machine.go (a broker and its
 // machine), serving.go (Fetch and ListOffsets of a broker), controller.go, faults.go, clients.go, observe.go (what must be
 // true after every event), ending.go (after the faults).
 //

@@ -14,8 +14,8 @@ const patience = 60 * time.Second
 // heal ends the faults.
 func (s *Simulation) heal() {
 	s.ending = true
-	s.network.healthy = true
-	clear(s.network.cut)
+	s.network.Healthy = true
+	clear(s.network.Cut)
 	for _, m := range s.machines {
 		m.pausedUntil, m.crashIn = time.Time{}, 0
 		if !m.up {

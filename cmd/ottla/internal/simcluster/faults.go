@@ -185,14 +185,14 @@ func (s *Simulation) cutLinks(r *seeded.Random) {
 	ends := []int{controllerEnd, 1, 2, 3, 4}[:1+len(s.machines)]
 	if r.Chance(500) { // one way between two
 		from, to := ends[r.Below(len(ends))], ends[r.Below(len(ends))]
-		s.network.cut[[2]int{from, to}] = until
+		s.network.Cut[[2]int{from, to}] = until
 		s.Linef("nothing passes from %d to %d", from, to)
 		return
 	}
 	one := ends[r.Below(len(ends))]
 	for _, other := range ends { // one is cut off, both ways
-		s.network.cut[[2]int{one, other}] = until
-		s.network.cut[[2]int{other, one}] = until
+		s.network.Cut[[2]int{one, other}] = until
+		s.network.Cut[[2]int{other, one}] = until
 	}
 	s.Linef("%d is cut off", one)
 }

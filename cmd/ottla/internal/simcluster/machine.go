@@ -252,7 +252,7 @@ type registration struct {
 
 func (m *machine) register() {
 	clean, incarnation := m.lastClean, m.incarnation
-	m.s.network.call(int(m.id), controllerEnd, "register", 100*time.Millisecond, func(reply func(any)) {
+	m.s.network.Call(int(m.id), controllerEnd, "register", 100*time.Millisecond, func(reply func(any)) {
 		if m.incarnation != incarnation || !m.up {
 			return // one process of a machine is too late
 		}
@@ -282,7 +282,7 @@ func (m *machine) applied() int {
 // heartbeat tells the controller that the broker lives, and brings what is new of the metadata.
 func (m *machine) heartbeat() {
 	epoch, applied := m.epoch, m.applied()
-	m.s.network.call(int(m.id), controllerEnd, "heartbeat", 100*time.Millisecond, func(reply func(any)) {
+	m.s.network.Call(int(m.id), controllerEnd, "heartbeat", 100*time.Millisecond, func(reply func(any)) {
 		if m.s.controller.heartbeat(m.id, epoch, applied, m.needed) {
 			reply(m.s.controller.images[max(applied, m.needed-1)+1:])
 		}
@@ -347,7 +347,7 @@ func (m *machine) alterPartition(tp protocol.TopicPartition, wish *partition.Alt
 		delay = m.random.Between(50*time.Millisecond, 600*time.Millisecond)
 	}
 	m.after(delay, "asks for an ISR", func() {
-		m.s.network.call(int(m.id), controllerEnd, fmt.Sprintf("%s isr %v", tp, wish.ISR), 100*time.Millisecond, func(reply func(any)) {
+		m.s.network.Call(int(m.id), controllerEnd, fmt.Sprintf("%s isr %v", tp, wish.ISR), 100*time.Millisecond, func(reply func(any)) {
 			reply(m.s.controller.alter(m.id, epoch, tp, wish))
 		}, func(result any, err error) {
 			if err != nil {
@@ -363,7 +363,7 @@ func (m *machine) alterPartition(tp protocol.TopicPartition, wish *partition.Alt
 func (m *machine) send(leader protocol.NodeID, _ int, req kmsg.Request, done fetcher.Done) {
 	timeout := m.s.plan.maxWait + 20*m.s.plan.latency
 	to := m.s.machine(int(leader))
-	m.s.network.call(int(m.id), int(leader), kmsg.NameForKey(req.Key()), timeout, func(reply func(any)) {
+	m.s.network.Call(int(m.id), int(leader), kmsg.NameForKey(req.Key()), timeout, func(reply func(any)) {
 		switch req := req.(type) {
 		case *kmsg.FetchRequest:
 			asked := *req

@@ -14,6 +14,12 @@ import (
 
 const topicName = "orders"
 
+// The ends of the network besides the machines.
+const (
+	controllerEnd = 0
+	clientEnd     = 99
+)
+
 // Simulation is one run.
 type Simulation struct {
 	seeded.Scheduler
@@ -21,7 +27,7 @@ type Simulation struct {
 	random      *seeded.Random
 	plan        plan
 	tps         []protocol.TopicPartition
-	network     *network
+	network     *seeded.Network
 	controller  *controller
 	machines    []*machine
 	producers   []*producer
@@ -56,7 +62,10 @@ func New(seed uint64, lines io.Writer) *Simulation {
 		s.tps = append(s.tps, protocol.TopicPartition{Topic: topicName, Partition: int32(i)})
 	}
 	s.truth, s.pool = newTruth(), compress.NewPool()
-	s.network = &network{s: s, random: r.Fork(), cut: map[[2]int]time.Time{}}
+	s.network = &seeded.Network{
+		Scheduler: &s.Scheduler, Random: r.Fork(), Latency: s.plan.latency, Drop: s.plan.drop, Duplicate: s.plan.duplicate, Late: s.plan.late,
+		Cut: map[[2]int]time.Time{}, Arrive: s.arrive, Incarnation: s.incarnation, Violate: s.violate,
+	}
 	s.controller = newController(s)
 	for id := range protocol.NodeID(s.plan.machines) {
 		s.machines = append(s.machines, newMachine(s, id+1))
@@ -77,6 +86,17 @@ func (s *Simulation) incarnation(end int) int {
 		return m.incarnation
 	}
 	return 0
+}
+
+// arrive runs something at an end, when that is up and does not pause.
+func (s *Simulation) arrive(to int, deliver func()) {
+	if m := s.machine(to); m != nil {
+		if m.up {
+			m.enter("arrives", deliver)
+		}
+		return
+	}
+	deliver()
 }
 
 // safe tells whether nothing that was acknowledged may be lost.
