@@ -364,6 +364,25 @@ func compareBatches(ours, theirs map[int64][]byte) error {
 	return nil
 }
 
+// equalReplicas waits until the replicas of a partition are the same bytes.
+func equalReplicas(t *testing.T, topic string, partition int, members []*harness.Member) {
+	t.Helper()
+	name := fmt.Sprintf("%s-%d", topic, partition)
+	for _, other := range members[1:] {
+		eventually(t, fmt.Sprintf("equal replicas of %s on %s and %s", name, members[0].Name(), other.Name()), func(context.Context) error {
+			first, err := batchesOf(filepath.Join(members[0].DataDir(), name))
+			if err != nil {
+				return err
+			}
+			second, err := batchesOf(filepath.Join(other.DataDir(), name))
+			if err != nil {
+				return err
+			}
+			return errors.Join(compareBatches(first, second), compareBatches(second, first))
+		})
+	}
+}
+
 // dumpMetadata gives the broker's metadata log and snapshots to DumpLogSegments.
 func dumpMetadata(t *testing.T, java *driver.Process, m *harness.Member) {
 	t.Helper()

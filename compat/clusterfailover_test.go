@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"path/filepath"
 	"slices"
 	"sync/atomic"
 	"testing"
@@ -65,19 +64,7 @@ func TestClusterFailover(t *testing.T) {
 	inSync(t, client, "failover", 3)
 	readOnce(t, c, "failover", rounds*perRound)
 	for n := range 3 {
-		for _, other := range members[1:] {
-			eventually(t, fmt.Sprintf("equal replicas of partition %d", n), func(context.Context) error {
-				first, err := batchesOf(filepath.Join(members[0].DataDir(), fmt.Sprintf("failover-%d", n)))
-				if err != nil {
-					return err
-				}
-				second, err := batchesOf(filepath.Join(other.DataDir(), fmt.Sprintf("failover-%d", n)))
-				if err != nil {
-					return err
-				}
-				return compareBatches(first, second)
-			})
-		}
+		equalReplicas(t, "failover", n, members)
 	}
 }
 

@@ -154,17 +154,7 @@ func TestClusterMixed(t *testing.T) {
 	inSync(t, client, "both", 2)
 	w.expect(t, c.Bootstrap())
 	for n := range 4 {
-		eventually(t, fmt.Sprintf("equal replicas of partition %d", n), func(context.Context) error {
-			ours, err := batchesOf(filepath.Join(ottla.DataDir(), fmt.Sprintf("both-%d", n)))
-			if err != nil {
-				return err
-			}
-			theirs, err := batchesOf(filepath.Join(kafka.DataDir(), fmt.Sprintf("both-%d", n)))
-			if err != nil {
-				return err
-			}
-			return compareBatches(ours, theirs)
-		})
+		equalReplicas(t, "both", n, []*harness.Member{ottla, kafka})
 	}
 	sameMetadata(t, c, ottla)
 }
@@ -188,7 +178,7 @@ func groupOf(t *testing.T, c *harness.Cluster, group string, count int) {
 }
 
 // metadataOf gives what a cluster says of a topic.
-func metadataOf(ctx context.Context, client *kgo.Client, topic string) (found kmsg.MetadataResponseTopic, err error) {
+func metadataOf(ctx context.Context, client kmsg.Requestor, topic string) (found kmsg.MetadataResponseTopic, err error) {
 	req := kmsg.NewPtrMetadataRequest()
 	asked := kmsg.NewMetadataRequestTopic()
 	asked.Topic = &topic

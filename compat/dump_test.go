@@ -33,7 +33,7 @@ func TestDump(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = java.Close() })
-	t.Run("DumpLogSegments", func(t *testing.T) { dumpEveryFile(t, java, node) })
+	t.Run("DumpLogSegments", func(t *testing.T) { dumpEveryFile(t, java, node.Kind(), node.DataDir()) })
 	t.Run("ApacheKafkaOnTheDirectory", func(t *testing.T) { handOver(t, node, harness.Kafka, topics, before) })
 }
 
@@ -175,9 +175,10 @@ var dumpFaults = regexp.MustCompile(`(?i)isvalid: false|invalid bytes at the end
 	`out of order timestamp|timestamp mismatch|Error at|Ignoring unknown file|exception|Could not`)
 
 // dumpEveryFile gives every segment, index, snapshot and checkpoint file of the directory to DumpLogSegments.
-func dumpEveryFile(t *testing.T, java *driver.Process, node *harness.Node) {
+func dumpEveryFile(t *testing.T, java *driver.Process, kind harness.Kind, dir string) {
+	t.Helper()
 	var logs, indexes, others, metadata []string
-	err := filepath.WalkDir(node.DataDir(), func(path string, entry os.DirEntry, err error) error {
+	err := filepath.WalkDir(dir, func(path string, entry os.DirEntry, err error) error {
 		if err != nil || entry.IsDir() {
 			return err
 		}
@@ -192,7 +193,7 @@ func dumpEveryFile(t *testing.T, java *driver.Process, node *harness.Node) {
 		case ".checkpoint":
 			metadata = append(metadata, path)
 		case ".index", ".timeindex":
-			if !preallocated(node, entry) {
+			if !preallocated(kind, entry) {
 				indexes = append(indexes, path)
 			}
 		case ".snapshot", ".txnindex":
@@ -218,9 +219,9 @@ func dumpEveryFile(t *testing.T, java *driver.Process, node *harness.Node) {
 
 // preallocated tells whether an index file is one that Apache Kafka left at its full size, as it does where a log is not closed
 // (deleted topics, the metadata log): DumpLogSegments cannot read those. Ottla's files are never preallocated.
-func preallocated(node *harness.Node, entry os.DirEntry) bool {
+func preallocated(kind harness.Kind, entry os.DirEntry) bool {
 	info, err := entry.Info()
-	return node.Kind() == harness.Kafka && err == nil && info.Size() >= 10<<20-12
+	return kind == harness.Kafka && err == nil && info.Size() >= 10<<20-12
 }
 
 // firstBatch is what DumpLogSegments says of every segment but a log's first: it counts offsets from zero.

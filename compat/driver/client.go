@@ -76,6 +76,17 @@ func (c *Client) Consume(ctx context.Context, o suite.ConsumeOptions) ([]suite.R
 	return records, err
 }
 
+// ConsumeNear is Consume by a client in a rack, and tells how many bytes came from each broker: {"op":"consume_near",…,"rack"} is answered
+// by {"records","bytes":{"1":5}}.
+func (c *Client) ConsumeNear(ctx context.Context, rack string, o suite.ConsumeOptions) ([]suite.Record, map[int32]int, error) {
+	var answer struct {
+		Records []suite.Record
+		Bytes   map[int32]int
+	}
+	err := c.process.call(ctx, "consume_near", c.args(o, "rack", rack), &answer, o.OnRecord, nil)
+	return answer.Records, answer.Bytes, err
+}
+
 // ReadInGroup reads as a member of a group.
 func (c *Client) ReadInGroup(ctx context.Context, o suite.MemberOptions, stop <-chan struct{}) ([]suite.Record, error) {
 	var records []suite.Record

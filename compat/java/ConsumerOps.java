@@ -30,6 +30,9 @@ final class ConsumerOps {
         p.put("auto.offset.reset", call.text("reset").isEmpty() ? "none" : call.text("reset"));
         p.put("isolation.level", call.args().path("read_committed").asBoolean() ? "read_committed" : "read_uncommitted");
         p.put("reconnect.backoff.max.ms", 200);
+        if (!call.text("rack").isEmpty()) {
+            p.put("client.rack", call.text("rack"));
+        }
         int wait = call.number("max_wait_ms", 0);
         if (wait > 0) {
             p.put("fetch.max.wait.ms", wait);
@@ -43,26 +46,49 @@ final class ConsumerOps {
     }
 
     static JsonNode consume(Driver.Call call) throws Exception {
-        ArrayNode records = Driver.JSON.createArrayNode();
-        int count = call.number("count", 0);
         KafkaConsumer<byte[], byte[]> consumer = connect(call);
         try {
-            List<TopicPartition> partitions = assign(consumer, call);
-            Map<TopicPartition, Long> ends = count > 0 || !call.text("until_value").isEmpty() ? new HashMap<>() : consumer.endOffsets(partitions);
-            String until = call.text("until_value");
-            boolean seen = false;
-            while (!until.isEmpty() ? !seen : count > 0 ? records.size() < count : !reached(consumer, ends)) {
-                for (ConsumerRecord<byte[], byte[]> r : consumer.poll(Duration.ofMillis(200))) {
-                    if (count == 0 || records.size() < count) {
-                        records.add(json(r));
-                    }
-                    seen |= r.value() != null && until.equals(new String(r.value(), StandardCharsets.UTF_8));
-                }
-                call.progress(records.size());
-            }
+            return read(consumer, call);
         } finally {
             // Without a limit, closing waits up to 30 s for a fetch that is under way.
             consumer.close(CloseOptions.timeout(Duration.ZERO));
+        }
+    }
+
+    /** As consume, and how many bytes came from each broker. */
+    static JsonNode consumeNear(Driver.Call call) throws Exception {
+        KafkaConsumer<byte[], byte[]> consumer = connect(call);
+        try {
+            ObjectNode answer = Driver.JSON.createObjectNode();
+            answer.set("records", read(consumer, call));
+            ObjectNode bytes = answer.putObject("bytes");
+            consumer.metrics().forEach((name, metric) -> {
+                String node = name.tags().getOrDefault("node-id", "");
+                if (name.name().equals("incoming-byte-total") && node.matches("node-\\d+")) {
+                    bytes.put(node.substring("node-".length()), ((Double) metric.metricValue()).longValue());
+                }
+            });
+            return answer;
+        } finally {
+            consumer.close(CloseOptions.timeout(Duration.ZERO));
+        }
+    }
+
+    private static ArrayNode read(KafkaConsumer<byte[], byte[]> consumer, Driver.Call call) {
+        ArrayNode records = Driver.JSON.createArrayNode();
+        int count = call.number("count", 0);
+        List<TopicPartition> partitions = assign(consumer, call);
+        Map<TopicPartition, Long> ends = count > 0 || !call.text("until_value").isEmpty() ? new HashMap<>() : consumer.endOffsets(partitions);
+        String until = call.text("until_value");
+        boolean seen = false;
+        while (!until.isEmpty() ? !seen : count > 0 ? records.size() < count : !reached(consumer, ends)) {
+            for (ConsumerRecord<byte[], byte[]> r : consumer.poll(Duration.ofMillis(200))) {
+                if (count == 0 || records.size() < count) {
+                    records.add(json(r));
+                }
+                seen |= r.value() != null && until.equals(new String(r.value(), StandardCharsets.UTF_8));
+            }
+            call.progress(records.size());
         }
         return records;
     }

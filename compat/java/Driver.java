@@ -50,6 +50,7 @@ public final class Driver {
         Map.entry("produce", ProducerOps::produce),
         Map.entry("stream", ProducerOps::stream),
         Map.entry("consume", ConsumerOps::consume),
+        Map.entry("consume_near", ConsumerOps::consumeNear),
         Map.entry("member", MemberOps::member),
         Map.entry("create_topic", AdminOps::createTopic),
         Map.entry("delete_topic", AdminOps::deleteTopic),

@@ -19,7 +19,7 @@ type T struct {
 	Ctx    context.Context
 	Client suite.Client
 	Ref    *franz.Client // prepares and checks
-	Node   *harness.Node
+	Node   interface{ DataDir() string }
 	Name   string // the scenario's
 }
 
