@@ -11,6 +11,7 @@ import (
 
 	"ottla/cmd/ottla/internal/node"
 	"ottla/cmd/ottla/internal/offline"
+	"ottla/controller/config"
 	"ottla/protocol/compress"
 	"ottla/storage/vfs"
 )
@@ -109,6 +110,31 @@ func (s *stepped) overwrite(disk *vfs.Mem, name string, at int64, with string) {
 	_, err = file.WriteAt([]byte(with), at)
 	s.must(err)
 	s.must(file.Close())
+}
+
+// TestExamineBroker: the same directory, of a node that is no controller, is judged by its own copy of the metadata.
+func TestExamineBroker(t *testing.T) {
+	s, clean, killed := used(t)
+	properties, err := config.FromOverrides([]string{
+		"process.roles=broker", "node.id=1", "listeners=PLAINTEXT://h0:9092", "controller.listener.names=CONTROLLER",
+		"controller.quorum.bootstrap.servers=h9:9093", "log.dirs=/data",
+	})
+	s.must(err)
+	s.config, _, err = config.Broker(properties)
+	s.must(err)
+	for _, disk := range []*vfs.Mem{clean, killed, killed.Crash()} {
+		said, safe := s.examine(disk)
+		for _, want := range []string{"as this broker has last heard of it, up to offset ", "metadata.version 4.4-IV2", "2 topics, 52 partitions", "safe to start\n"} {
+			if !safe || !strings.Contains(said, want) {
+				t.Errorf("safe is %v, and it does not say %q:\n%s", safe, want, said)
+			}
+		}
+	}
+	never := clean.Kill()
+	s.must(never.RemoveAll("/data/__cluster_metadata-0"))
+	if said, safe := s.examine(never); safe || !strings.Contains(said, "has no metadata yet") {
+		t.Errorf("without metadata safe is %v:\n%s", safe, said)
+	}
 }
 
 // TestExamineInUse: a directory that a server has locked is not examined.

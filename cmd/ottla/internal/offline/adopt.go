@@ -19,6 +19,8 @@ type Examined struct {
 	NodeID      protocol.NodeID
 	Directories []Looked
 	Served      map[string]Levels // of each feature, by this build
+	// Observes: the node is no controller. The Image is then what its own copy of the metadata log holds.
+	Observes bool
 
 	Groups UnservedGroups
 
@@ -113,7 +115,7 @@ func (e *Examined) elsewhere() []string {
 	}
 	for topic := range e.Image.Topics() {
 		for _, partition := range topic.Partitions() {
-			if slices.ContainsFunc(partition.Replicas, func(id protocol.NodeID) bool { return id != e.NodeID }) {
+			if !e.Observes && slices.ContainsFunc(partition.Replicas, func(id protocol.NodeID) bool { return id != e.NodeID }) {
 				shared++
 			} else if id := partition.Directory(e.NodeID); !assignable(id) && !ids[id] {
 				absent++
@@ -121,7 +123,7 @@ func (e *Examined) elsewhere() []string {
 		}
 	}
 	if shared > 0 {
-		reasons = append(reasons, count(shared, "partition has replicas", "partitions have replicas")+" on other brokers, and replication is not served yet")
+		reasons = append(reasons, count(shared, "partition has replicas", "partitions have replicas")+" on other brokers, and of a node that is a controller too, replicas are not served yet")
 	}
 	if absent > 0 {
 		reasons = append(reasons, count(absent, "partition lies", "partitions lie")+" in a log directory that was not named")

@@ -6,9 +6,11 @@ import (
 	"testing"
 
 	"ottla/controller/metadata"
+	"ottla/protocol"
 	"ottla/protocol/compress"
 	"ottla/protocol/record"
 	"ottla/protocol/schema"
+	"ottla/storage/logdir"
 	"ottla/storage/vfs"
 )
 
@@ -72,5 +74,35 @@ func TestRefuseTiered(t *testing.T) {
 	err := RefuseTiered(image(map[string]string{"b": "true", "a": "false", "c": " TRUE"}))
 	if err == nil || !strings.Contains(err.Error(), "2 topics have segments in remote storage") || !strings.HasSuffix(err.Error(), ": b, c") {
 		t.Error(err)
+	}
+}
+
+// TestElsewhere: replicas on other brokers are no matter for a node that is a broker alone, a directory that was not named is.
+func TestElsewhere(t *testing.T) {
+	topic, dir, both := protocol.TopicID{15: 200}, protocol.DirectoryID{15: 201}, []protocol.NodeID{1, 2}
+	d := metadata.NewDelta(metadata.Empty())
+	for _, r := range []schema.MetadataRecord{
+		&schema.TopicRecord{Name: "orders", TopicID: topic},
+		&schema.PartitionRecord{TopicID: topic, Replicas: both, ISR: both, Leader: 2, Directories: []protocol.UUID{dir, {15: 202}}},
+	} {
+		if err := d.Replay(0, 0, r); err != nil {
+			t.Fatal(err)
+		}
+	}
+	image := d.Build(metadata.Provenance{})
+	here := []Looked{{Meta: logdir.MetaProperties{DirectoryID: dir}}}
+	for _, c := range []struct {
+		observes bool
+		dirs     []Looked
+		want     string
+	}{
+		{false, here, "1 partition has replicas on other brokers"},
+		{true, here, ""},
+		{true, nil, "1 partition lies in a log directory that was not named"},
+	} {
+		found := Examined{NodeID: 1, Observes: c.observes, Directories: c.dirs, Image: image}
+		if got := strings.Join(found.elsewhere(), "; "); !strings.HasPrefix(got, c.want) || c.want == "" && got != "" {
+			t.Errorf("observes %v, %d directories: %q, want %q", c.observes, len(c.dirs), got, c.want)
+		}
 	}
 }

@@ -123,6 +123,9 @@ func partitionNames(reports []store.PartitionReport) []string {
 
 func (e *Examined) printCluster(p *report) {
 	p.line("cluster")
+	if e.Observes {
+		p.line("  as this broker has last heard of it, up to offset %d of the metadata", e.Image.Provenance().Offset)
+	}
 	p.line("  metadata.version %s, kraft.version %d", e.Image.MetadataVersion(), e.KRaftVersion)
 	features := e.Image.Features()
 	delete(features, metadata.MetadataVersionFeature)
