@@ -45,6 +45,7 @@ func text(b []byte) string {
 func (c *Console) Produce(ctx context.Context, o suite.ProduceOptions, records []suite.Record) ([]suite.Ack, error) {
 	args := []string{
 		"--bootstrap-server", c.addr, "--topic", o.Topic,
+		"--request-timeout-ms", "100000", // it would send again what is not answered within 1.5 s
 		"--reader-property", "null.marker=" + nullText,
 		"--command-property", "linger.ms=" + strconv.Itoa(o.LingerMs),
 		"--command-property", "enable.idempotence=" + strconv.FormatBool(o.Idempotent),

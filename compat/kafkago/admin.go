@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"time"
 
 	"github.com/segmentio/kafka-go"
 
@@ -14,7 +13,7 @@ import (
 
 // with runs something with the library's low-level client.
 func with[T any](c *client, what func(*kafka.Client) (T, error)) (T, error) {
-	transport := &kafka.Transport{MetadataTTL: 100 * time.Millisecond}
+	transport := &kafka.Transport{MetadataTTL: metadataTTL}
 	defer transport.CloseIdleConnections()
 	return what(&kafka.Client{Addr: kafka.TCP(c.addr), Transport: transport})
 }

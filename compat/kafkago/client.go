@@ -30,6 +30,9 @@ type place struct{ index, partition int }
 
 func toPlace(m kafka.Message, _ ...int) int { return m.WriterData.(place).partition }
 
+// metadataTTL is how old metadata may be; the library gives a request for it no longer than that.
+const metadataTTL = 10 * time.Second
+
 func (c *client) writer(o suite.ProduceOptions, transport *kafka.Transport) (*kafka.Writer, error) {
 	codec, ok := codecs[o.Codec]
 	if !ok {
@@ -38,7 +41,7 @@ func (c *client) writer(o suite.ProduceOptions, transport *kafka.Transport) (*ka
 	w := &kafka.Writer{
 		Addr: kafka.TCP(c.addr), Topic: o.Topic, Transport: transport, Balancer: kafka.BalancerFunc(toPlace), Compression: codec,
 		RequiredAcks: kafka.RequireAll, AllowAutoTopicCreation: true,
-		MaxAttempts: 100, ReadTimeout: time.Minute, WriteTimeout: time.Minute, BatchSize: 10_000,
+		MaxAttempts: 100, ReadTimeout: 100 * time.Second, WriteTimeout: 100 * time.Second, BatchSize: 10_000,
 		BatchTimeout: max(time.Duration(o.LingerMs), 1) * time.Millisecond, BatchBytes: int64(max(o.BatchBytes, o.MaxRequestBytes)),
 	}
 	switch o.Acks {
@@ -69,7 +72,7 @@ func (c *client) Produce(ctx context.Context, o suite.ProduceOptions, records []
 	if o.Idempotent {
 		return nil, errors.New("kafka-go has no idempotent producer")
 	}
-	transport := &kafka.Transport{MetadataTTL: 100 * time.Millisecond}
+	transport := &kafka.Transport{MetadataTTL: metadataTTL}
 	defer transport.CloseIdleConnections()
 	w, err := c.writer(o, transport)
 	if err != nil {

@@ -55,7 +55,7 @@ func (c *Client) Run(ctx context.Context, stdin io.Reader, args ...string) (stdo
 func produceArgs(o suite.ProduceOptions) []string {
 	args := []string{
 		"-P", "-t", o.Topic, "-E", "-D", messageDelimiter, "-vvv", "-X", "topic.produce.offset.report=true",
-		"-X", "linger.ms=" + strconv.Itoa(o.LingerMs),
+		"-X", "linger.ms=" + strconv.Itoa(o.LingerMs), "-X", "request.timeout.ms=100000",
 	}
 	if o.Codec != "" {
 		args = append(args, "-z", o.Codec)

@@ -17,7 +17,7 @@ module.exports = load => {
   const CODECS = { gzip: CompressionTypes.GZIP, snappy: CompressionTypes.Snappy, lz4: CompressionTypes.LZ4, zstd: CompressionTypes.ZSTD }
 
   const retry = { initialRetryTime: 50, maxRetryTime: 300, retries: 3000 }
-  const kafka = args => new Kafka({ clientId: 'ottla-compat', brokers: [args.bootstrap], logLevel: logLevel.ERROR, retry })
+  const kafka = args => new Kafka({ clientId: 'ottla-compat', brokers: [args.bootstrap], logLevel: logLevel.ERROR, retry, requestTimeout: 100_000 })
 
   // errorName looks through what KafkaJS wraps around a broker's refusal.
   function errorName(error) {
@@ -117,7 +117,7 @@ module.exports = load => {
   async function readInGroup(args, member) {
     const { topic, group: groupId, session_ms: sessionTimeout } = args
     const starts = await startsOf(args)
-    const consumer = kafka(args).consumer({ groupId, sessionTimeout, heartbeatInterval: sessionTimeout / 10, maxWaitTimeInMs: 100, rebalanceTimeout: 10_000 })
+    const consumer = kafka(args).consumer({ groupId, sessionTimeout, heartbeatInterval: sessionTimeout / 10, maxWaitTimeInMs: 100, rebalanceTimeout: 60_000 })
     await consumer.connect()
     await consumer.subscribe({ topics: [topic], fromBeginning: true })
     let owned = []
@@ -190,7 +190,7 @@ module.exports = load => {
   const copy = call => withTransactions(call, async producer => {
     const { from, to, group: groupId, session_ms: sessionTimeout, batch: most = 100, abort_every: every = 0 } = call.args
     const done = { records: 0, commits: 0, aborts: 0 }
-    const consumer = kafka(call.args).consumer({ groupId, sessionTimeout, heartbeatInterval: sessionTimeout / 10, maxWaitTimeInMs: 100, rebalanceTimeout: 10_000 })
+    const consumer = kafka(call.args).consumer({ groupId, sessionTimeout, heartbeatInterval: sessionTimeout / 10, maxWaitTimeInMs: 100, rebalanceTimeout: 60_000 })
     await consumer.connect()
     await consumer.subscribe({ topics: [from], fromBeginning: true })
     await new Promise((resolve, reject) => {
@@ -246,19 +246,19 @@ module.exports = load => {
   const createTopic = call => withAdmin(call, async admin => {
     const { topic, partitions, configs } = call.args
     const configEntries = Object.entries(configs ?? {}).map(([name, value]) => ({ name, value }))
-    const created = await admin.createTopics({ waitForLeaders: false, topics: [{ topic, numPartitions: partitions, replicationFactor: 1, configEntries }] })
+    const created = await admin.createTopics({ waitForLeaders: false, timeout: 100_000, topics: [{ topic, numPartitions: partitions, replicationFactor: 1, configEntries }] })
     if (!created) throw new KafkaError('TOPIC_ALREADY_EXISTS', 'createTopics returned false')
     return {}
   })
 
   // It asks again and again for a topic that is unknown, in case that it comes up.
   const deleteTopic = call => withAdmin(call, async admin => {
-    await admin.deleteTopics({ topics: [call.args.topic] })
+    await admin.deleteTopics({ topics: [call.args.topic], timeout: 100_000 })
     return {}
   }, { retry: { ...retry, retries: 2 } })
 
   const createPartitions = call => withAdmin(call, async admin => {
-    await admin.createPartitions({ topicPartitions: [{ topic: call.args.topic, count: call.args.total }] })
+    await admin.createPartitions({ timeout: 100_000, topicPartitions: [{ topic: call.args.topic, count: call.args.total }] })
     return {}
   })
 

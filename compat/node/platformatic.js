@@ -9,7 +9,7 @@ module.exports = load => {
   const { Admin, ConfigResourceTypes, Consumer, FetchIsolationLevels, Producer } = load('@platformatic/kafka')
 
   const settings = (args, more = {}) =>
-    ({ clientId: 'ottla-compat', bootstrapBrokers: [args.bootstrap], retries: 3000, retryDelay: 100, metadataMaxAge: 1000, timeout: 30_000, ...more })
+    ({ clientId: 'ottla-compat', bootstrapBrokers: [args.bootstrap], retries: 3000, retryDelay: 100, metadataMaxAge: 1000, timeout: 100_000, ...more })
 
   // errorName looks through what the library wraps around a broker's refusal; the reasons that single records were refused for have
   // no name but UNKNOWN_SERVER_ERROR.
@@ -87,7 +87,7 @@ module.exports = load => {
     if (!args.count && !args.until_value && [...wanted].every(([p, at]) => at >= known.get(p).high)) return records
     const consumer = new Consumer(settings(args, {
       groupId: `by-hand-${randomUUID()}`, maxWaitTime: args.max_wait_ms || 100, autocommit: false,
-      timeout: (args.max_wait_ms || 0) + 30_000, sessionTimeout: 30_000,
+      timeout: (args.max_wait_ms || 0) + 100_000, sessionTimeout: 30_000,
       isolationLevel: args.read_committed ? FetchIsolationLevels.READ_COMMITTED : FetchIsolationLevels.READ_UNCOMMITTED,
       ...(args.max_fetch_bytes ? { maxBytesPerPartition: args.max_fetch_bytes } : {}),
     }))
@@ -114,7 +114,7 @@ module.exports = load => {
     const { topic, group: groupId, session_ms: sessionTimeout } = args
     const offsets = [...await startsOf(args)].map(([partition, offset]) => ({ topic, partition, offset: BigInt(offset) }))
     const consumer = new Consumer(settings(args, {
-      groupId, sessionTimeout, heartbeatInterval: sessionTimeout / 10, rebalanceTimeout: 10_000, maxWaitTime: 100, autocommit: false,
+      groupId, sessionTimeout, heartbeatInterval: sessionTimeout / 10, rebalanceTimeout: 60_000, maxWaitTime: 100, autocommit: false,
       ...(args.protocol === 'consumer' ? { groupProtocol: 'consumer' } : {}),
     }))
     try {

@@ -33,6 +33,7 @@ def producer(args):
     config["key_serializer"] = lambda key: None if isinstance(key, Nothing) else key
     config["compression_type"] = None if args.get("codec") in (None, "", "none") else args["codec"]
     config["enable_idempotence"] = args.get("idempotent", False)
+    config["request_timeout_ms"] = 100_000  # what a busy machine is slow to answer would be sent again
     if args.get("batch_bytes"):
         config["max_batch_size"] = args["batch_bytes"]
     if args.get("max_request_bytes"):

@@ -31,6 +31,7 @@ def producer(call):
     config["acks"] = args.get("acks") or "all"
     config["compression.type"] = args.get("codec") or "none"
     config["enable.idempotence"] = args.get("idempotent", False)
+    config["request.timeout.ms"] = 100_000  # what a busy machine is slow to answer would be sent again
     if args.get("batch_bytes"):
         config["batch.size"] = args["batch_bytes"]
     if args.get("max_request_bytes"):

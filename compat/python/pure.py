@@ -40,6 +40,7 @@ def producer(call):
     config = settings(args, linger_ms=args.get("linger_ms", 0), acks=acks if acks == "all" else int(acks), key_serializer=NullSerializer())
     config["compression_type"] = None if args.get("codec") in (None, "", "none") else args["codec"]
     config["enable_idempotence"] = args.get("idempotent", False)
+    config["request_timeout_ms"] = 100_000  # what a busy machine is slow to answer would be sent again
     if not config["enable_idempotence"]:
         config["max_in_flight_requests_per_connection"] = 1  # what is sent again keeps its place
     if args.get("batch_bytes"):

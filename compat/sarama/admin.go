@@ -118,7 +118,7 @@ func (c *client) DeleteRecords(_ context.Context, topic string, partition int32,
 			return err
 		}
 		response, err := leader.DeleteRecords(&sarama.DeleteRecordsRequest{
-			Version: 2, Timeout: 10 * time.Second,
+			Version: 2, Timeout: 100 * time.Second,
 			Topics: map[string]*sarama.DeleteRecordsRequestTopic{topic: {PartitionOffsets: map[int32]int64{partition: before}}},
 		})
 		if err != nil {

@@ -25,6 +25,8 @@ func settings() *sarama.Config {
 	s.Version = sarama.MaxVersion
 	s.Metadata.Retry.Backoff = 50 * time.Millisecond
 	s.Metadata.Retry.Max = 20
+	s.Net.ReadTimeout, s.Net.WriteTimeout = 100*time.Second, 100*time.Second // what a busy machine is slow to answer would be sent again
+	s.Admin.Timeout = 100 * time.Second
 	s.Producer.Partitioner = sarama.NewManualPartitioner
 	s.Producer.Return.Successes = true
 	s.Producer.Return.Errors = true

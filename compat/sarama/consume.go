@@ -78,7 +78,7 @@ func (c *client) Consume(ctx context.Context, o suite.ConsumeOptions) ([]suite.R
 	}
 	if o.MaxWaitMs > 0 {
 		s.Consumer.MaxWaitTime = time.Duration(o.MaxWaitMs) * time.Millisecond
-		s.Net.ReadTimeout = s.Consumer.MaxWaitTime + time.Minute
+		s.Net.ReadTimeout = s.Consumer.MaxWaitTime + 100*time.Second
 	}
 	if o.MaxFetchBytes > 0 {
 		s.Consumer.Fetch.Default = int32(o.MaxFetchBytes)

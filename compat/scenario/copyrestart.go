@@ -125,7 +125,7 @@ func (f *copyFlow) loop(ctx context.Context) error {
 	for {
 		before := f.copied.Load()
 		_, err := f.client.(suite.Copier).CopyInTransactions(ctx, suite.CopyOptions{
-			Group: f.from, From: f.from, To: f.to, TransactionalID: f.to, SessionMs: sessionMs, Batch: 10,
+			Group: f.from, From: f.from, To: f.to, TransactionalID: f.to, SessionMs: mortalSessionMs, Batch: 10,
 			OnCopied: func(n int) { f.copied.Store(before + int64(n)) },
 		}, f.stop)
 		select {
@@ -143,7 +143,7 @@ func (f *copyFlow) loop(ctx context.Context) error {
 // judge reads the output: each record of the input is there once, and in order; no transaction is open; and that all was read is
 // committed.
 func (f *copyFlow) judge(ctx context.Context) error {
-	ask, cancel := context.WithTimeout(ctx, 20*time.Second)
+	ask, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
 	output, err := f.on.Ref.Consume(ask, suite.ConsumeOptions{Topic: f.to, From: map[int32]int64{0: suite.Earliest}, ReadCommitted: true})
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 // StepLimit is how long each client of a row may take for one step; RestartLimit ends the whole row. A client that hangs fails alone, in
 // its step, and the others are judged.
 const (
-	StepLimit    = 90 * time.Second
+	StepLimit    = 3 * time.Minute
 	RestartLimit = 5 * StepLimit
 )
 

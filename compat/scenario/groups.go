@@ -12,8 +12,12 @@ import (
 	"ottla/compat/suite"
 )
 
-// sessionMs is the shortest session that a group allows.
-const sessionMs = 6000
+// Sessions. Where a member dies the others wait until its session is over, which is short, and yet so long that a busy machine throws
+// out none that lives. Where none dies it is longer: rows that want every record read once stand for nothing when a member was thrown out.
+const (
+	mortalSessionMs = 10_000
+	sessionMs       = 30_000
+)
 
 func groups() []Scenario {
 	return []Scenario{
@@ -40,7 +44,9 @@ type Member struct {
 func startMember(ctx context.Context, c suite.GroupMember, o suite.MemberOptions) *Member {
 	m := &Member{client: c, group: o.Group, topic: o.Topic, stop: make(chan struct{}), done: make(chan error, 1)}
 	ctx, m.cancel = context.WithCancel(ctx)
-	o.SessionMs = sessionMs
+	if o.SessionMs == 0 {
+		o.SessionMs = sessionMs
+	}
 	o.OnRecord = func(n int) {
 		m.read.Store(int64(n))
 		m.last.Store(time.Now().UnixMilli())
@@ -258,13 +264,14 @@ func groupShares(t *T) {
 	c, o := as[suite.GroupMember](t), suite.MemberOptions{Group: topic, Topic: topic}
 	first, second := startMember(t.Ctx, c, o), startMember(t.Ctx, c, o)
 	t.assigned(topic, topic, 2, partitions, first, second)
-	t.Fill(topic, partitions, 0, 50)
-	t.Reach(partitions*50, first, second)
+	t.firstRecords(topic, partitions)
+	t.Fill(topic, partitions, 1, 49)
+	t.Committed(topic, topic, partitions, 50)
 	left, err := second.End()
 	t.Must(err, "the second member")
-	t.assigned(topic, topic, 1, partitions)
+	t.assigned(topic, topic, 1, partitions, first)
 	t.Fill(topic, partitions, 50, 50)
-	t.Reach(partitions*100-len(left), first)
+	t.Committed(topic, topic, partitions, 100)
 	stayed, err := first.End()
 	t.Must(err, "the first member")
 	owners := map[int32]string{}
@@ -273,15 +280,36 @@ func groupShares(t *T) {
 			t.Fatalf("%s member has read nothing", name)
 		}
 		for _, r := range records {
-			if owner := owners[r.Partition]; r.Offset < 50 && owner != "" && owner != name {
+			if owner := owners[r.Partition]; r.Offset > 0 && r.Offset < 50 && owner != "" && owner != name {
 				t.Fatalf("both members have read partition %d", r.Partition)
-			} else if r.Offset < 50 {
+			} else if r.Offset > 0 && r.Offset < 50 {
 				owners[r.Partition] = name
 			}
 		}
 	}
-	t.EachOnce("both members", append(left, stayed...), nil, partitions, 100)
+	t.eachOnceButFirst(append(left, stayed...), partitions, 100)
 	t.Committed(topic, topic, partitions, 100)
+}
+
+// firstRecords writes the first record of each partition to a group that has just shared them, and waits until they are committed. A
+// client may hand on what a fetch brings that was under way when the partition became another's (@platformatic/kafka does), so these may
+// be read by both; what comes after them may not.
+func (t *T) firstRecords(topic string, partitions int) {
+	t.Helper()
+	t.Fill(topic, partitions, 0, 1)
+	t.Committed(topic, topic, partitions, 1)
+}
+
+// eachOnceButFirst checks that each record of fill was read once and in order, and the first of each partition at least once.
+func (t *T) eachOnceButFirst(records []suite.Record, partitions int, end int64) {
+	t.Helper()
+	t.EveryRead(records, partitions, end)
+	from := map[int32]int64{}
+	for p := range int32(partitions) {
+		from[p] = 1
+	}
+	later := slices.DeleteFunc(slices.Clone(records), func(r suite.Record) bool { return r.Offset == 0 })
+	t.EachOnce("both members", later, from, partitions, end)
 }
 
 func groupDeath(t *T) {
@@ -289,11 +317,14 @@ func groupDeath(t *T) {
 	topic := t.Topic("", partitions, "retention.ms=-1")
 	c := as[suite.GroupMember](t)
 	t.Fill(topic, partitions, 0, 25)
-	dead, err := c.ReadInGroup(t.Ctx, suite.MemberOptions{Group: topic, Topic: topic, Count: partitions * 25, Die: true, SessionMs: sessionMs}, nil)
+	dead, err := c.ReadInGroup(t.Ctx, suite.MemberOptions{Group: topic, Topic: topic, Count: partitions * 25, Die: true, SessionMs: mortalSessionMs}, nil)
+	died := time.Now()
 	t.Must(err, "the member that dies")
 	t.EachOnce("the member that dies", dead, nil, partitions, 25)
-	if state, members, err := t.Ref.Assignment(t.Ctx, topic, topic); err != nil || state != "Stable" || len(members) != 1 {
-		t.Fatalf("after a death that nobody was told of, the group is %s with %v (%v)", state, members, err)
+	state, members, err := t.Ref.Assignment(t.Ctx, topic, topic)
+	t.Must(err, "the group of the dead")
+	if (state != "Stable" || len(members) != 1) && time.Since(died) < mortalSessionMs*time.Millisecond/2 { // or its session may be over
+		t.Fatalf("after a death that nobody was told of, the group is %s with %v", state, members)
 	}
 	t.Inherits(topic, partitions, suite.MemberOptions{Group: topic, Topic: topic}, func() {})
 }

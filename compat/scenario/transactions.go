@@ -211,7 +211,7 @@ func txnFenced(t *T) {
 }
 
 // txnTimeoutMs is how long a transaction may be open: more than its records take to be acknowledged on a busy machine.
-const txnTimeoutMs = 4000
+const txnTimeoutMs = 10_000
 
 func txnTimeout(t *T) {
 	const partitions = 2
@@ -254,7 +254,7 @@ func txnCopy(t *T) {
 	t.Transact(t.Ref, suite.TransactOptions{ProduceOptions: suite.ProduceOptions{Topic: from}, TransactionalID: from},
 		transaction(0, partitions, committed, suite.Commit), transaction(1, partitions, aborted, suite.Abort), transaction(2, partitions, committed, suite.Commit))
 	o := suite.CopyOptions{
-		Group: from, From: from, To: to, TransactionalID: to, SessionMs: sessionMs, Batch: 10, AbortEvery: 3, Die: 30,
+		Group: from, From: from, To: to, TransactionalID: to, SessionMs: mortalSessionMs, Batch: 10, AbortEvery: 3, Die: 30,
 	}
 	dead, err := as[suite.Copier](t).CopyInTransactions(t.Ctx, o, nil)
 	t.Must(err, "the copy loop that dies")

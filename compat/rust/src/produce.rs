@@ -70,7 +70,8 @@ fn connect(call: &Call, acks: &Arc<Acks>) -> Result<ThreadedProducer<Context>, F
         .set("linger.ms", call.number("linger_ms").to_string())
         .set("acks", or(call.text("acks"), "all"))
         .set("compression.type", or(call.text("codec"), "none"))
-        .set("enable.idempotence", call.yes("idempotent").to_string());
+        .set("enable.idempotence", call.yes("idempotent").to_string())
+        .set("request.timeout.ms", "100000"); // what a busy machine is slow to answer would be sent again
     if call.number("batch_bytes") > 0 {
         config.set("batch.size", call.number("batch_bytes").to_string());
     }
