@@ -16,10 +16,10 @@ import (
 )
 
 // patience is how long a cell waits for what must come; far more than it takes on a busy machine.
-const patience = 2 * time.Minute
+const patience = 5 * time.Minute
 
 // applicationLimit ends a cell that hangs.
-const applicationLimit = 5 * time.Minute
+const applicationLimit = 15 * time.Minute
 
 // appT is one cell of the applications' table.
 type appT struct {

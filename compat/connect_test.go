@@ -55,7 +55,7 @@ func (c *connectCluster) worker(name string) *connectWorker {
 		"status.storage.topic": c.id + "-status", "status.storage.replication.factor": "1", "status.storage.partitions": "3",
 		"key.converter": "org.apache.kafka.connect.storage.StringConverter", "value.converter": "org.apache.kafka.connect.storage.StringConverter",
 		"listeners": fmt.Sprintf("http://127.0.0.1:%d", port), "plugin.discovery": "service_load",
-		"offset.flush.interval.ms": "300", "session.timeout.ms": "2000", "heartbeat.interval.ms": "300",
+		"offset.flush.interval.ms": "300", "session.timeout.ms": "6000", "heartbeat.interval.ms": "300",
 		"scheduled.rebalance.max.delay.ms": "1000", "worker.unsync.backoff.ms": "500", "reconnect.backoff.max.ms": "200",
 	}
 	maps.Copy(values, c.settings)

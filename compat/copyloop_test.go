@@ -274,7 +274,7 @@ func (i *eosInstance) stream() error {
 	var now instance
 	err := i.process.Run(l.run.ctx, "streams_start", map[string]any{
 		"bootstrap": l.run.node.Addr(), "application": "eos-streams", "topology": "words", "input": l.input(), "output": l.output(),
-		"guarantee": exactlyOnceV2, "store": "rocksdb", "name": name, "state_dir": i.dir, "wait_ms": 300_000,
+		"guarantee": exactlyOnceV2, "store": "rocksdb", "name": name, "state_dir": i.dir, "wait_ms": 300_000, "session_ms": 4000, "transaction_ms": 5000,
 	}, &now)
 	looks := time.NewTicker(time.Second)
 	defer looks.Stop()

@@ -20,7 +20,7 @@ import org.springframework.kafka.support.SendResult;
 /** A program made with spring-kafka: a template, and listeners of every kind. */
 final class SpringOps {
     /** How long the program waits for what must come. */
-    private static final long PATIENCE_SECONDS = 60;
+    private static final long PATIENCE_SECONDS = 300;
 
     private SpringOps() { }
 

@@ -14,6 +14,7 @@ import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.serialization.Serdes;
 import org.apache.kafka.streams.CloseOptions;
 import org.apache.kafka.streams.KafkaStreams;
+import org.apache.kafka.streams.LagInfo;
 import org.apache.kafka.streams.StoreQueryParameters;
 import org.apache.kafka.streams.TaskMetadata;
 import org.apache.kafka.streams.ThreadMetadata;
@@ -83,11 +84,11 @@ final class StreamsOps {
         p.put("default.value.serde", Serdes.StringSerde.class);
         call.args().path("topic").properties().forEach(e -> p.put("topic." + e.getKey(), e.getValue().asText()));
         if (!call.text("protocol").equals("streams")) {
-            p.put("main.consumer.session.timeout.ms", 2000);
+            p.put("main.consumer.session.timeout.ms", call.number("session_ms", 45_000));
             p.put("main.consumer.heartbeat.interval.ms", 200);
         }
         if (call.text("guarantee").equals("exactly_once_v2")) {
-            p.put("producer.transaction.timeout.ms", 3000);
+            p.put("producer.transaction.timeout.ms", call.number("transaction_ms", 10_000));
         }
         return p;
     }
@@ -97,7 +98,7 @@ final class StreamsOps {
         Instance instance = new Instance(call);
         INSTANCES.put(call.text("name"), instance);
         instance.streams.start();
-        if (!instance.settled.await(call.number("wait_ms", 60_000), TimeUnit.MILLISECONDS)) {
+        if (!instance.settled.await(call.number("wait_ms", 300_000), TimeUnit.MILLISECONDS)) {
             throw new IllegalStateException("the instance is " + instance.streams.state() + ", not running");
         }
         return describe(instance);
@@ -114,6 +115,8 @@ final class StreamsOps {
         answer.put("failure", chain(instance.failure));
         answer.set("active", tasks(instance, ThreadMetadata::activeTasks));
         answer.set("standby", tasks(instance, ThreadMetadata::standbyTasks));
+        answer.put("behind", instance.streams.allLocalStorePartitionLags().values().stream()
+            .flatMap(partitions -> partitions.values().stream()).mapToLong(LagInfo::offsetLag).sum());
         ObjectNode restored = answer.putObject("restored");
         instance.restored.forEach((partition, what) -> restored.set(partition, what.deepCopy()));
         return answer;
@@ -153,7 +156,7 @@ final class StreamsOps {
 
     static JsonNode stop(Driver.Call call) {
         Instance instance = INSTANCES.remove(call.text("name"));
-        CloseOptions options = CloseOptions.timeout(Duration.ofSeconds(30))
+        CloseOptions options = CloseOptions.timeout(Duration.ofSeconds(120))
             .withGroupMembershipOperation(CloseOptions.GroupMembershipOperation.LEAVE_GROUP);
         boolean closed = instance.streams.close(options);
         if (call.args().path("clean").asBoolean()) {
