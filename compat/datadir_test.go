@@ -3,7 +3,6 @@
 package compat
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"maps"
@@ -19,6 +18,7 @@ import (
 
 	"ottla/compat/datadir"
 	"ottla/compat/harness"
+	"ottla/compat/suite"
 )
 
 // TestHandover has directories of every version of Apache Kafka, stopped cleanly and killed, opened and gone on with by Ottla, and then
@@ -106,7 +106,8 @@ func handOverVersion(t *testing.T, table *handoverTable, kafka kafkaNode) {
 	first := &handedOver{T: t, data: filepath.Join(dir, "data"), sasl: fmt.Sprintf("localhost:%d", port), acked: map[string][]string{}}
 	properties := map[string]string{
 		"offsets.topic.num.partitions": "3", "transaction.state.log.num.partitions": "3", "log.retention.ms": "-1",
-		"log.index.interval.bytes": "1024", "log.flush.offset.checkpoint.interval.ms": "1000", "log.flush.start.offset.checkpoint.interval.ms": "1000",
+		"broker.session.timeout.ms": "6000", // a busy machine is late with heartbeats, and a broker that is missed has no leaders
+		"log.index.interval.bytes":  "1024", "log.flush.offset.checkpoint.interval.ms": "1000", "log.flush.start.offset.checkpoint.interval.ms": "1000",
 	}
 	for key, value := range kafkaOnly {
 		properties[key] = value
@@ -140,6 +141,11 @@ func handOverVersion(t *testing.T, table *handoverTable, kafka kafkaNode) {
 		h := both[i]
 		t.Run(left, func(t *testing.T) {
 			h.T, h.jvm, h.log = t, back, filepath.Join(dir, "back.log")
+			defer func() {
+				if t.Failed() {
+					_, _ = back.Do("stop") // or it would answer in the place of the next
+				}
+			}()
 			h.toOttla(left)
 			to := h.verdict()
 			h.backToKafka(left)
@@ -193,7 +199,12 @@ func (h *handedOver) do(words ...string) string {
 
 func (h *handedOver) take() datadir.Snapshot {
 	h.Helper()
-	snapshot, err := datadir.Take(cellContext(h.T), h.base.Addr())
+	var snapshot datadir.Snapshot
+	ctx := cellContext(h.T)
+	err := suite.Eventually(ctx, func() (err error) { // a broker whose heartbeat is late has no leaders for a moment
+		snapshot, err = datadir.Take(ctx, h.base.Addr())
+		return err
+	})
 	if err != nil {
 		h.Fatal(err)
 	}
@@ -339,9 +350,7 @@ func (h *handedOver) toOttla(left string) {
 	if err := datadir.GoOn(cellContext(h.T), h.base.Addr()); err != nil {
 		h.Fatalf("%v\n%s", err, ottla.LogTail(20))
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
-	defer cancel()
-	if err := datadir.UntilStable(ctx, h.base.Addr(), "open-short", "open-long", datadir.Leaving); err != nil {
+	if err := datadir.UntilStable(cellContext(h.T), h.base.Addr(), "open-short", "open-long", datadir.Leaving); err != nil {
 		h.Error(err)
 	}
 	h.before = h.take()
@@ -382,9 +391,9 @@ func (h *handedOver) awaitLogStart(line string) {
 		}
 		return false, nil
 	}
-	for ctx := limited(h.T, time.Minute); ; {
+	for ctx := cellContext(h.T); ; {
 		if found, err := noted(); err != nil || ctx.Err() != nil {
-			h.Fatalf("no log-start-offset-checkpoint says %q within a minute: %v", line, err)
+			h.Fatalf("no log-start-offset-checkpoint says %q in time: %v", line, err)
 		} else if found {
 			return
 		}
@@ -445,8 +454,7 @@ func (h *handedOver) checkAcked(prefix string, last bool, by harness.Kind) {
 	if said == nil {
 		return
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
-	defer cancel()
+	ctx := cellContext(h.T)
 	state, faults, err := datadir.CheckAcked(ctx, h.base.Addr(), prefix, said, last, by == harness.Kafka)
 	if err != nil {
 		h.Fatal(err)
