@@ -100,7 +100,7 @@ func TestSuites(t *testing.T) {
 
 // run runs the tests that are not listed, and then each listed one by itself.
 func (s clientSuite) run(t *testing.T, node *harness.Node, listed []suites.Exception) {
-	ctx, cancel := context.WithTimeout(context.Background(), 14*time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), 28*time.Minute)
 	defer cancel()
 	begin := time.Now()
 	dir := s.copyModule(t)
@@ -121,10 +121,10 @@ func (s clientSuite) run(t *testing.T, node *harness.Node, listed []suites.Excep
 			others = append(others, pkg)
 			continue
 		}
-		s.test(t, ctx, dir, all, said, "-timeout=6m", "-skip="+suites.Pattern(byPackage[pkg]), pkg)
+		s.test(t, ctx, dir, all, said, "-timeout=12m", "-skip="+suites.Pattern(byPackage[pkg]), pkg)
 	}
 	if len(others) > 0 {
-		s.test(t, ctx, dir, all, said, append([]string{"-timeout=6m"}, others...)...)
+		s.test(t, ctx, dir, all, said, append([]string{"-timeout=12m"}, others...)...)
 	}
 	wrongs := 0
 	for _, wrong := range all.Wrong() {
@@ -165,7 +165,7 @@ func (s clientSuite) passesAlone(t *testing.T, ctx context.Context, dir, test st
 	}
 	for range 3 {
 		alone := suites.Outcomes{}
-		s.test(t, ctx, dir, alone, suites.Said{}, "-timeout=1m", "-run="+suites.Pattern([]string{name}), pkg)
+		s.test(t, ctx, dir, alone, suites.Said{}, "-timeout=3m", "-run="+suites.Pattern([]string{name}), pkg)
 		if alone[test] == "pass" {
 			harness.Progress("suite %s: %s failed among the others and passes alone", s.name, test)
 			return true

@@ -25,7 +25,7 @@ import (
 )
 
 // compactionLimit bounds each wait of these tests.
-const compactionLimit = 2 * time.Minute
+const compactionLimit = 5 * time.Minute
 
 // compactionProperties have logs compacted soon.
 var compactionProperties = map[string]string{

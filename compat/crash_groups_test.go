@@ -117,7 +117,7 @@ func TestCrashGroups(t *testing.T) {
 	}
 	var err error
 	// Before requests named topics by their ids.
-	if l.client, err = kgo.NewClient(kgo.SeedBrokers(node.Addr()), kgo.MaxVersions(kversion.V4_0_0()), kgo.RetryTimeout(10*time.Second), kgo.RetryBackoffFn(func(int) time.Duration {
+	if l.client, err = kgo.NewClient(kgo.SeedBrokers(node.Addr()), kgo.MaxVersions(kversion.V4_0_0()), kgo.RetryTimeout(time.Minute), kgo.RetryBackoffFn(func(int) time.Duration {
 		return 20 * time.Millisecond
 	})); err != nil {
 		t.Fatal(err)

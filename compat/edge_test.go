@@ -18,8 +18,8 @@ const mebibyte = 1 << 20
 
 // growthMB is how much the resident memory may grow under all attacks together, and idleKB what an idle connection may cost.
 const (
-	growthMB = 64
-	idleKB   = 15
+	growthMB = 96
+	idleKB   = 20
 )
 
 // TestEdge lets loose every attack on a node in a control group of 256 MB, while a good client goes on.

@@ -33,7 +33,7 @@ import (
 )
 
 // fullDiskLimit is how long one step may take on a busy machine. A server that has ended is not waited for.
-const fullDiskLimit = 90 * time.Second
+const fullDiskLimit = 4 * time.Minute
 
 // What the clients write: large values fill a disk soon.
 const (

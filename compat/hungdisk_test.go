@@ -28,7 +28,7 @@ import (
 )
 
 // hungLimit is how long one step may take on a busy machine.
-const hungLimit = 90 * time.Second
+const hungLimit = 4 * time.Minute
 
 // hungTimeout is ottla.disk.timeout.ms, long enough for a slow disk that others use too.
 const hungTimeout = 10 * time.Second

@@ -121,7 +121,7 @@ func (p *powered) cut(t *testing.T, after time.Duration, journal bool) {
 			t.Fatalf("%s, cut %d after %s: %v\n%s", p.name, p.cuts+1, after, err, p.node.LogTail(25))
 		}
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), 6*time.Minute)
 	defer cancel()
 	load, err := p.story.Start(ctx, p.node.Addr())
 	fail(err)

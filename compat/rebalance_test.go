@@ -30,7 +30,7 @@ const (
 	// generation of the protocol the group has one for all.
 	victimSession  = 6 * time.Second
 	patientSession = 2 * time.Minute
-	commonSession  = 10 * time.Second
+	commonSession  = 20 * time.Second
 )
 
 // rebalanceKind is a way in which members share.

@@ -196,7 +196,7 @@ func (a *aging) fence() {
 
 func (a *aging) until(what string, done func() bool) {
 	a.Helper()
-	ctx, cancel := context.WithTimeout(a.ctx, 2*time.Minute)
+	ctx, cancel := context.WithTimeout(a.ctx, cellLimit)
 	defer cancel()
 	for !done() {
 		select {

@@ -9,7 +9,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"ottla/compat/driver"
 	"ottla/compat/franz"
@@ -185,12 +184,12 @@ func finishMoves(t *toolT, plan string) {
 		t.Fatal(err)
 	}
 	out := ""
-	for limit := time.Now().Add(time.Minute); ; {
+	for ctx := cellContext(t.T); ; {
 		out = t.ok(reassignCommand, "--verify", "--reassignment-json-file", plan)
 		if strings.Count(out, "completed successfully") == len(wanted.Partitions) {
 			break
 		}
-		if time.Now().After(limit) {
+		if ctx.Err() != nil {
 			t.Fatalf("the moves do not end:\n%s", out)
 		}
 	}

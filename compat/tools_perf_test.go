@@ -89,7 +89,7 @@ func verifiable(t *toolT) {
 	}
 
 	consumed := t.events(t.alone("VerifiableConsumer", "--topic", "verifiable", "--group-id", "verifiable", "--max-messages", strconv.Itoa(n),
-		"--verbose", "--session-timeout", "6000", "--reset-policy", "earliest", "--assignment-strategy", "org.apache.kafka.clients.consumer.RoundRobinAssignor"))
+		"--verbose", "--session-timeout", "30000", "--reset-policy", "earliest", "--assignment-strategy", "org.apache.kafka.clients.consumer.RoundRobinAssignor"))
 	// It says that it was asked to go down from the JVM's hook, before or after the last of these.
 	if got := strings.ReplaceAll(names(consumed), " shutdown_requested", ""); got != "startup_complete partitions_assigned record_data records_consumed offsets_committed partitions_revoked shutdown_complete" {
 		t.Errorf("VerifiableConsumer told %s", got)
@@ -160,7 +160,7 @@ func consumerPerformance(t *toolT) {
 		"--command-property", "compression.type=lz4")
 	const header = "start.time, end.time, data.consumed.in.MB, MB.sec, data.consumed.in.nMsg, nMsg.sec, rebalance.time.ms, fetch.time.ms, fetch.MB.sec, fetch.nMsg.sec\n"
 	line := fmt.Sprintf(`^[-0-9]+ [:0-9]+, [-0-9]+ [:0-9]+, 2\.861\d, [0-9.]+, %d, [0-9.]+, \d+, -?\d+, -?[0-9.]+, -?[0-9.]+\n$`, n)
-	out := t.ok(tool, "--topic", "consume-performance", "--num-records", strconv.Itoa(n), "--group", "consume-performance")
+	out := t.ok(tool, "--topic", "consume-performance", "--num-records", strconv.Itoa(n), "--group", "consume-performance", "--timeout", "60000")
 	row, found := strings.CutPrefix(out, header)
 	if !found {
 		t.Fatalf("no header in\n%s", out)
@@ -171,7 +171,7 @@ func consumerPerformance(t *toolT) {
 	}
 	t.says(t.ok(tool, "--include", "consume-perf.*", "--num-records", strconv.Itoa(n), "--hide-header", "--command-property", "max.poll.records=100",
 		"--fetch-size", "100000", "--socket-buffer-size", "65536", "--timeout", "60000"), line)
-	detailed := t.ok(tool, "--topic", "consume-performance", "--num-records", strconv.Itoa(n), "--show-detailed-stats", "--reporting-interval", "1", "--print-metrics",
+	detailed := t.ok(tool, "--topic", "consume-performance", "--num-records", strconv.Itoa(n), "--show-detailed-stats", "--reporting-interval", "1", "--print-metrics", "--timeout", "60000",
 		"--command-property", "max.poll.records=10")
 	t.says(detailed, `^time, threadId, data\.consumed\.in\.MB, MB\.sec, data\.consumed\.in\.nMsg, nMsg\.sec, rebalance\.time\.ms, fetch\.time\.ms, fetch\.MB\.sec, fetch\.nMsg\.sec\n`)
 	if rows := len(regexp.MustCompile(`(?m)^[-0-9]+ [:0-9]+, 0, `).FindAllString(detailed, -1)); rows < 3 {

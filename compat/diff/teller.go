@@ -21,7 +21,7 @@ import (
 
 // answerLimit is how long a response may take; stories that wait for something
 // else ask again.
-const answerLimit = 20 * time.Second
+const answerLimit = 2 * time.Minute
 
 // Teller asks one server and writes down what it says.
 type Teller struct {

@@ -24,7 +24,7 @@ type Attack struct {
 const maxRequestBytes = 100 << 20
 
 // patience is how long an attack waits for an answer or for being closed.
-const patience = 30 * time.Second
+const patience = 2 * time.Minute
 
 // Attacks are all kinds, in the order of harm.
 func Attacks() []Attack {
@@ -299,7 +299,9 @@ func Idle(ctx context.Context, addr string, n int) (release func(), err error) {
 func Crowd(ctx context.Context, addr string, n int) (opened int, release func()) {
 	var conns []net.Conn
 	for range n {
-		conn, err := dial(ctx, addr)
+		trying, cancel := context.WithTimeout(ctx, 5*time.Second) // where nobody accepts, it would be tried until ctx ends
+		conn, err := dial(trying, addr)
+		cancel()
 		if err != nil {
 			break
 		}

@@ -21,7 +21,7 @@ type Good struct {
 func StartGood(ctx context.Context, addr, topic string) (*Good, error) {
 	client, err := kgo.NewClient(kgo.SeedBrokers(addr), kgo.DefaultProduceTopic(topic),
 		kgo.ConsumePartitions(map[string]map[int32]kgo.Offset{topic: {0: kgo.NewOffset().At(0)}}),
-		kgo.ProducerLinger(0), kgo.FetchMaxWait(time.Second), kgo.RecordDeliveryTimeout(time.Minute))
+		kgo.ProducerLinger(0), kgo.FetchMaxWait(time.Second), kgo.RecordDeliveryTimeout(3*time.Minute))
 	if err != nil {
 		return nil, err
 	}
