@@ -26,6 +26,7 @@ final class ProducerOps {
         p.put("compression.type", call.text("codec").isEmpty() ? "none" : call.text("codec"));
         p.put("enable.idempotence", call.args().path("idempotent").asBoolean());
         p.put("linger.ms", call.number("linger_ms", 0));
+        p.put("request.timeout.ms", 100_000); // what a busy machine is slow to answer would be sent again
         p.put("reconnect.backoff.max.ms", 200);
         if (call.number("batch_bytes", 0) > 0) {
             p.put("batch.size", call.number("batch_bytes", 0));
