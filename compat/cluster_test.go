@@ -370,17 +370,22 @@ func equalReplicas(t *testing.T, topic string, partition int, members []*harness
 	name := fmt.Sprintf("%s-%d", topic, partition)
 	for _, other := range members[1:] {
 		eventually(t, fmt.Sprintf("equal replicas of %s on %s and %s", name, members[0].Name(), other.Name()), func(context.Context) error {
-			first, err := batchesOf(filepath.Join(members[0].DataDir(), name))
-			if err != nil {
-				return err
-			}
-			second, err := batchesOf(filepath.Join(other.DataDir(), name))
-			if err != nil {
-				return err
-			}
-			return errors.Join(compareBatches(first, second), compareBatches(second, first))
+			return sameReplica(filepath.Join(members[0].DataDir(), name), filepath.Join(other.DataDir(), name))
 		})
 	}
+}
+
+// sameReplica compares two folders of one partition.
+func sameReplica(dir, other string) error {
+	first, err := batchesOf(dir)
+	if err != nil {
+		return err
+	}
+	second, err := batchesOf(other)
+	if err != nil {
+		return err
+	}
+	return errors.Join(compareBatches(first, second), compareBatches(second, first))
 }
 
 // dumpMetadata gives the broker's metadata log and snapshots to DumpLogSegments.

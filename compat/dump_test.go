@@ -174,11 +174,11 @@ func readAll(t *testing.T, node *harness.Node, topics map[string]int) map[string
 var dumpFaults = regexp.MustCompile(`(?i)isvalid: false|invalid bytes at the end|Non-consecutive offsets|Mismatches in|are not found in|` +
 	`out of order timestamp|timestamp mismatch|Error at|Ignoring unknown file|exception|Could not`)
 
-// dumpEveryFile gives every segment, index, snapshot and checkpoint file of the directory to DumpLogSegments.
-func dumpEveryFile(t *testing.T, java *driver.Process, kind harness.Kind, dir string) {
+// dumpEveryFile gives every segment, index, snapshot and checkpoint file of the directories to DumpLogSegments.
+func dumpEveryFile(t *testing.T, java *driver.Process, kind harness.Kind, dirs ...string) {
 	t.Helper()
 	var logs, indexes, others, metadata []string
-	err := filepath.WalkDir(dir, func(path string, entry os.DirEntry, err error) error {
+	sort := func(path string, entry os.DirEntry, err error) error {
 		if err != nil || entry.IsDir() {
 			return err
 		}
@@ -200,9 +200,11 @@ func dumpEveryFile(t *testing.T, java *driver.Process, kind harness.Kind, dir st
 			others = append(others, path)
 		}
 		return nil
-	})
-	if err != nil {
-		t.Fatal(err)
+	}
+	for _, dir := range dirs {
+		if err := filepath.WalkDir(dir, sort); err != nil {
+			t.Fatal(err)
+		}
 	}
 	harness.Progress("DumpLogSegments over %d log, %d index, %d snapshot and %d metadata files", len(logs), len(indexes), len(others), len(metadata))
 	dump(t, java, logs, "--deep-iteration")

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kgo"
@@ -11,9 +12,9 @@ import (
 	"ottla/compat/suite"
 )
 
-// Client speaks to one address.
+// Client speaks to one server, or to those of a cluster.
 type Client struct {
-	Addr string
+	Addr string // several are parted by commas
 
 	twin *twin // of ProduceTwice
 }
@@ -27,9 +28,11 @@ func (c *Client) Name() string { return "franz-go" }
 // Close does nothing: every call closes what it opened.
 func (c *Client) Close() error { return nil }
 
+func (c *Client) servers() kgo.Opt { return kgo.SeedBrokers(strings.Split(c.Addr, ",")...) }
+
 func (c *Client) connect(opts ...kgo.Opt) (*kgo.Client, error) {
 	return kgo.NewClient(append([]kgo.Opt{
-		kgo.SeedBrokers(c.Addr),
+		c.servers(),
 		kgo.MetadataMinAge(100 * time.Millisecond),
 	}, opts...)...)
 }
@@ -171,6 +174,9 @@ func (c *Client) Stream(ctx context.Context, o suite.StreamOptions, stop <-chan 
 		case <-ctx.Done():
 			return nil, ctx.Err()
 		case window <- struct{}{}:
+		}
+		if o.PauseMs > 0 {
+			<-time.After(time.Duration(o.PauseMs) * time.Millisecond)
 		}
 		ack := &suite.Ack{}
 		acks = append(acks, ack)

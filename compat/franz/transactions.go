@@ -59,7 +59,7 @@ func (c *Client) CopyInTransactions(ctx context.Context, o suite.CopyOptions, st
 	connections := &suite.Lines{}
 	session := time.Duration(o.SessionMs) * time.Millisecond
 	opts := []kgo.Opt{
-		kgo.SeedBrokers(c.Addr), kgo.Dialer(connections.DialContext), kgo.TransactionalID(o.TransactionalID), kgo.RecordPartitioner(kgo.ManualPartitioner()),
+		c.servers(), kgo.Dialer(connections.DialContext), kgo.TransactionalID(o.TransactionalID), kgo.RecordPartitioner(kgo.ManualPartitioner()),
 		kgo.ConsumerGroup(o.Group), kgo.ConsumeTopics(o.From), kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()), kgo.FetchIsolationLevel(kgo.ReadCommitted()),
 		kgo.SessionTimeout(session), kgo.HeartbeatInterval(session / 10), kgo.MetadataMinAge(100 * time.Millisecond),
 		kgo.RetryBackoffFn(func(int) time.Duration { return 50 * time.Millisecond }),

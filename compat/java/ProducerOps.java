@@ -105,6 +105,7 @@ final class ProducerOps {
                     window.release();
                     call.progress(acked.incrementAndGet());
                 });
+                Thread.sleep(call.number("pause_ms", 0));
             }
             producer.flush();
         }

@@ -81,6 +81,8 @@ type StreamOptions struct {
 	ProduceOptions
 	Prefix string `json:"prefix"`
 	Window int    `json:"window"` // records under way at most
+	// PauseMs is how long it waits after each record; only franz-go and Java do.
+	PauseMs int `json:"pause_ms,omitempty"`
 	// OnAck is told how many records were acknowledged so far.
 	OnAck func(int) `json:"-"`
 }

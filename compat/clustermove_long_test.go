@@ -1,0 +1,42 @@
+//go:build compat
+
+package compat
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"ottla/compat/harness"
+)
+
+// TestClusterMoveLong is TestClusterMove with OTTLA_MOVE_CALM_SECONDS (60) before each step, which is measured; the table is appended
+// to testdata/soak/clustermove.txt.
+func TestClusterMoveLong(t *testing.T) {
+	m := moveCluster(t, time.Duration(setting(t, "OTTLA_MOVE_CALM_SECONDS", 60))*time.Second)
+	table := m.table()
+	harness.Progress("a cluster moved\n\n%s", table)
+	if t.Failed() {
+		return
+	}
+	f, err := os.OpenFile(filepath.Join(harness.Root(), "testdata", "soak", "clustermove.txt"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = f.Close() }()
+	if _, err := fmt.Fprintf(f, "%s, %s of calm before each step\n%s\n", time.Now().UTC().Format(time.DateOnly), m.calm, table); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// table tells of each step what was acknowledged each second before and during it.
+func (m *moving) table() string {
+	var b strings.Builder
+	for _, s := range m.steps {
+		fmt.Fprintf(&b, "  %5.1f s  %6.1f/s before  %6.1f/s during  %4.2f  %s\n", s.took.Seconds(), s.before, s.during, s.during/s.before, s.name)
+	}
+	return b.String()
+}
