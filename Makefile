@@ -8,8 +8,10 @@ VERSION   ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo un
 LDFLAGS   := -s -w -X main.version=$(VERSION)
 SIM_SEEDS ?= 1000
 SIM_CLUSTER_SEEDS ?= 2000
+SIM_BROKERS_SEEDS ?= 150
 SOAK_SIM_LAST ?= 24000
 SOAK_SIM_CLUSTER_LAST ?= 25000
+SOAK_SIM_BROKERS_LAST ?= 2000
 FUZZ_TIME ?= 3s
 SOAK_FUZZ_TIME ?= 10m
 
@@ -20,7 +22,7 @@ INEFFASSIGN := github.com/gordonklaus/ineffassign@v0.2.0
 MISSPELL    := github.com/client9/misspell/cmd/misspell@v0.3.4
 ERRORLINT   := codeberg.org/polyfloyd/go-errorlint@v1.9.1
 
-.PHONY: all install build run test test-quick unit race lint cross torn fuzz soak-fuzz powercut fulldisk sim sim-cluster soak-sim soak-sim-cluster compat suites readme-table consumers tools applications diff dumpcheck compaction handover cluster crash many chaos soak-chaos soak-eos edge bench rebalance rebalance-alone lag control control-soak control-sample clean
+.PHONY: all install build run test test-quick unit race lint cross torn fuzz soak-fuzz powercut fulldisk sim sim-cluster sim-brokers soak-sim soak-sim-cluster soak-sim-brokers compat suites readme-table consumers tools applications diff dumpcheck compaction handover cluster crash many chaos soak-chaos soak-eos edge bench rebalance rebalance-alone lag control control-soak control-sample clean
 
 all: build
 
@@ -31,7 +33,7 @@ run: build ## a working broker on localhost:9092, data in ./data
 	exec ./bin/ottla serve
 
 # Everything, in the order of cost. What a part needs it installs itself.
-test: install build lint cross unit race torn sim sim-cluster fuzz compat suites consumers tools applications diff dumpcheck compaction handover cluster crash powercut fulldisk chaos edge rebalance-alone lag control-sample
+test: install build lint cross unit race torn sim sim-cluster sim-brokers fuzz compat suites consumers tools applications diff dumpcheck compaction handover cluster crash powercut fulldisk chaos edge rebalance-alone lag control-sample
 	@echo "make test: all parts passed"
 
 test-quick: build ## under two minutes
@@ -67,11 +69,17 @@ sim: ## one node under a seeded scheduler
 sim-cluster: ## replication among three machines under a seeded scheduler
 	GOGC=300 OTTLA_SIM_SEEDS=$(SIM_CLUSTER_SEEDS) OTTLA_SIM_REPLAYS=50 $(GO) test -count=1 -timeout 30m -run 'Seeds|Found|Replay' ./cmd/ottla/internal/simcluster
 
+sim-brokers: ## three nodes that are only brokers, under a model of the controllers' quorum
+	GOGC=300 OTTLA_SIM_SEEDS=$(SIM_BROKERS_SEEDS) $(GO) test -count=1 -timeout 30m -run 'Seeds|Replay' ./cmd/ottla/internal/simbrokers
+
 soak-sim: ## seeds that nobody has run yet up to SOAK_SIM_LAST, with lines in testdata/soak/sim.txt; goes on where it was ended
 	.ci/soak-sim sim $(SOAK_SIM_LAST)
 
 soak-sim-cluster: ## the same of the replication among several, with lines in testdata/soak/simcluster.txt
 	.ci/soak-sim simcluster $(SOAK_SIM_CLUSTER_LAST) 500
+
+soak-sim-brokers: ## the same of the brokers under a model of their controllers, with lines in testdata/soak/simbrokers.txt
+	.ci/soak-sim simbrokers $(SOAK_SIM_BROKERS_LAST)
 
 fuzz: ## each target for FUZZ_TIME
 	.ci/fuzz $(FUZZ_TIME)

@@ -74,6 +74,7 @@ var arrows = map[string][]string{
 	"cmd/ottla/internal/mutant":     {},
 	"cmd/ottla/internal/sim":        {"cmd/ottla/internal/node", "cmd/ottla/internal/check", "cmd/ottla/internal/seeded", "cmd/ottla/internal/mutant", "compat/history"},
 	"cmd/ottla/internal/simcluster": {"below", "cmd/ottla/internal/session", "cmd/ottla/internal/seeded", "cmd/ottla/internal/mutant"},
+	"cmd/ottla/internal/simbrokers": {"cmd/ottla/internal/node", "cmd/ottla/internal/seeded", "cmd/ottla/internal/mutant"},
 	"cmd/ottla/internal/lint":       {},
 	"cmd/ottla":                     {"cmd/ottla/internal/node", "cmd/ottla/internal/check"},
 

@@ -4,6 +4,7 @@ import (
 	"os"
 	"runtime"
 	"strconv"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -36,47 +37,40 @@ func Env(t *testing.T, name string, otherwise int) int {
 // each is a world of its own. C counts what has happened, and add sums it. The first failure ends it, unless OTTLA_SIM_ALL is 1.
 func Seeds[C any](t *testing.T, otherwise int, run func(seed uint64) (Result, C), add func(sum *C, one C)) {
 	t.Helper()
-	first, count := Env(t, "OTTLA_SIM_FIRST", 1), Env(t, "OTTLA_SIM_SEEDS", otherwise)
-	type outcome struct {
-		Result
-		counts C
+	first, count, all := Env(t, "OTTLA_SIM_FIRST", 1), Env(t, "OTTLA_SIM_SEEDS", otherwise), Env(t, "OTTLA_SIM_ALL", 0) == 1
+	var (
+		next    atomic.Int64
+		mu      sync.Mutex
+		total   C
+		events  int
+		virtual time.Duration
+		ran     int
+		failed  bool
+	)
+	take := func(t *testing.T, result Result, counts C) (goOn bool) {
+		mu.Lock()
+		defer mu.Unlock()
+		add(&total, counts)
+		events, virtual, ran = events+result.Events, virtual+result.Virtual, ran+1
+		if result.Failure != nil && (all || !failed) {
+			failed = true
+			t.Errorf("seed %d after %d events and %v: %v\nOTTLA_SIM_SEED=%d with -run TestSeed$ -v shows it",
+				result.Seed, result.Events, result.Virtual, result.Failure, result.Seed)
+		}
+		if ran%200 == 0 || ran == count {
+			t.Logf("%d seeds, %d events, %v of their time; %+v", ran, events, virtual.Round(time.Second), total)
+		}
+		return all || !failed
 	}
-	results, stop := make(chan outcome), make(chan struct{})
-	var next atomic.Int64
 	for range min(runtime.GOMAXPROCS(0), count) {
-		go func() {
+		t.Run("side by side", func(t *testing.T) {
+			t.Parallel()
 			for i := next.Add(1) - 1; i < int64(count); i = next.Add(1) - 1 {
-				result, counts := run(uint64(int64(first) + i))
-				select {
-				case results <- outcome{result, counts}:
-				case <-stop:
+				if result, counts := run(uint64(int64(first) + i)); !take(t, result, counts) {
 					return
 				}
 			}
-		}()
-	}
-	defer close(stop)
-	var total C
-	var events int
-	var virtual time.Duration
-	began, told := time.Now(), time.Now()
-	for i := range count {
-		result := <-results
-		if result.Failure != nil {
-			t.Errorf("seed %d after %d events and %v: %v\nOTTLA_SIM_SEED=%d with -run TestSeed$ -v shows it",
-				result.Seed, result.Events, result.Virtual, result.Failure, result.Seed)
-			if Env(t, "OTTLA_SIM_ALL", 0) == 0 {
-				return
-			}
-		}
-		add(&total, result.counts)
-		events, virtual = events+result.Events, virtual+result.Virtual
-		if time.Since(told) > 10*time.Second || i == count-1 {
-			told = time.Now()
-			seconds := time.Since(began).Seconds()
-			t.Logf("%d seeds, %.2f seeds/s, %d events, %.0f events/s, %.0f times real time; %+v",
-				i+1, float64(i+1)/seconds, events, float64(events)/seconds, virtual.Seconds()/seconds, total)
-		}
+		})
 	}
 }
 

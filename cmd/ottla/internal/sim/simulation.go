@@ -131,10 +131,7 @@ func Run(o Options) (result Result) {
 	poison()
 	s := &Simulation{seed: o.Seed, script: o.Script, random: seeded.NewRandom(o.Seed, 0x1234567), noSpace: noSpace{NoSpace: o.NoSpace}}
 	s.Scheduler = seeded.NewScheduler(startOfTime.Add(s.random.Between(0, time.Hour)), o.Trace)
-	s.logger = slog.New(slog.DiscardHandler)
-	if o.Trace != nil {
-		s.logger = slog.New(&traceHandler{s})
-	}
+	s.logger = s.Logger()
 	defer func() {
 		if reason := recover(); reason != nil {
 			s.failure = fmt.Errorf("panic: %v\n%s", reason, debug.Stack())

@@ -99,27 +99,12 @@ func (m *machine) enter(what string, run func()) {
 		m.after(m.pausedUntil.Sub(m.s.Now), what, run)
 		return
 	}
-	if m.diesIn(run) {
+	if seeded.DiesIn(run) {
 		m.die(m.left, m.back)
 	}
 	if m.up {
 		m.schedule()
 	}
-}
-
-// power is what ends a call of a process that dies within it.
-type power struct{}
-
-// diesIn tells whether the process has died in a call, in the middle of what it did.
-func (m *machine) diesIn(run func()) (died bool) {
-	defer func() {
-		reason := recover()
-		if _, died = reason.(power); reason != nil && !died {
-			panic(reason)
-		}
-	}()
-	run()
-	return false
 }
 
 // operation is the disk's hook: a process that is to die does so before one of its next changes.
@@ -137,7 +122,7 @@ func (m *machine) operation(op vfs.Operation) error {
 		m.loses()
 		m.left = m.disk.Crash()
 	}
-	panic(power{})
+	panic(seeded.Death{})
 }
 
 // schedule has the parts ticked when they want it.
