@@ -92,6 +92,12 @@ func (f *guardedFile) SyncData() error {
 	return err
 }
 
+// SyncWhole is what vfs.SyncWhole uses.
+func (f *guardedFile) SyncWhole() error {
+	_, err := f.end(f.call(vfs.OpSyncFS, syncWhole))
+	return err
+}
+
 // Truncate implements File.
 func (f *guardedFile) Truncate(sizeBytes int64) error {
 	c := f.call(vfs.OpTruncate, truncate)
@@ -126,6 +132,7 @@ func writeAt(c *Call) {
 func writeVector(c *Call) { c.n, c.err = c.file.WriteVectorAt(c.vector, c.offset) }
 func syncAll(c *Call)     { c.err = c.file.Sync() }
 func syncContent(c *Call) { c.err = c.file.SyncData() }
+func syncWhole(c *Call)   { c.err = vfs.SyncWhole(c.file) }
 func truncate(c *Call)    { c.err = c.file.Truncate(c.offset) }
 func sizeOf(c *Call)      { c.n, c.err = c.file.Size() }
 func closeFile(c *Call)   { c.err = c.file.Close() }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"ottla/protocol"
+	"ottla/storage/logdir"
 )
 
 // Close ends the log. A clean close flushes, writes the producer snapshot and the index files as Apache Kafka
@@ -107,16 +108,6 @@ func (l *Log) Abandon() {
 	}
 }
 
-// maxName is the longest directory name that file systems take.
-const maxName = 255
-
-// AwayName is the name of a directory that is put away: <topic>-<partition>.<32 hex digits><suffix>. A long topic name is cut
-// so that the name stays within 255 bytes (LocalLog.logDeleteDirName).
-func AwayName(tp protocol.TopicPartition, random func() uint64, suffix string) string {
-	tail := fmt.Sprintf("-%d.%016x%016x%s", tp.Partition, random(), random(), suffix)
-	return tp.Topic[:min(len(tp.Topic), maxName-len(tail))] + tail
-}
-
 // MarkDeleted closes the log and renames its directory to <topic>-<partition>.<32 hex digits>-delete, from where the
 // store removes it later. A long topic name is cut so that the name stays within 255 bytes
 // (LocalLog.logDeleteDirName).
@@ -138,7 +129,7 @@ func (l *Log) MarkReplaced(random func() uint64) (newDir string, err error) {
 }
 
 func (l *Log) moveAway(random func() uint64, suffix string) (string, error) {
-	newDir := path.Join(path.Dir(l.dir), AwayName(l.tp, random, suffix))
+	newDir := path.Join(path.Dir(l.dir), logdir.AwayName(l.tp, random, suffix))
 	if err := l.MoveTo(newDir); err != nil {
 		return "", fmt.Errorf("cannot put the log of %s away: %w", l.tp, err)
 	}

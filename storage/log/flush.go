@@ -26,7 +26,7 @@ func (l *Log) Flush(now time.Time) error {
 	if p.DurableEnd >= wanted || p.DurableEnd == p.LogEndOffset {
 		return nil
 	}
-	if err := l.sync(p); err != nil {
+	if err := l.env.Together.Sync(func() error { return l.sync(p) }); err != nil {
 		return l.poison(fmt.Errorf("cannot make the log of %s durable: %w", l.tp, err))
 	}
 	l.lastFlushMs.Store(now.UnixMilli())

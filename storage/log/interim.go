@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"ottla/protocol"
+	"ottla/storage/segment"
 	"ottla/storage/vfs"
 )
 
@@ -40,6 +41,36 @@ func (i *interim) renew(l *Log) error {
 	}
 	*i = interim{at: l.end, base: active.Base(), size: active.Size(), real: true}
 	return before.remove(l)
+}
+
+// short tells that the index files of the resumed last segment end so little before the .log that they can stay as they are,
+// as during the life of the process that died: at a start of many logs writing costs more than reading.
+func (o *opening) short(w segment.Walked) bool {
+	missing, exact := o.active().Unstored(o.present[len(o.present)-1])
+	return o.state.Trust == SameBoot && w.Damage == nil && exact && missing < interimBytes
+}
+
+// storeProducers writes the present producers down, unless so few bytes were replayed after the newest snapshot, which a process
+// that died has left, that the log can go on with that one.
+func (o *opening) storeProducers(replayed int64) error {
+	active := o.active()
+	found := interim{base: active.Base(), size: active.Size(), real: true}
+	if n := len(o.snapshots); n > 0 {
+		found.at = o.snapshots[n-1]
+	}
+	if o.state.Trust == SameBoot && o.resumed {
+		unstored, _ := active.Unstored(o.present[len(o.present)-1])
+		found.size -= max(unstored, replayed)
+	}
+	if missing := active.Size() - found.size; missing > 0 && missing < interimBytes {
+		o.interim = found
+		return nil
+	}
+	o.interim = interim{at: o.end, base: active.Base(), size: active.Size(), real: true}
+	if err := o.storeSnapshot(o.end); err != nil {
+		return err
+	}
+	return found.remove(o.Log)
 }
 
 // remove removes the file, unless a segment begins there or it is the newest.

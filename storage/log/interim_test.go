@@ -1,6 +1,7 @@
 package log
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -48,5 +49,70 @@ func TestStartAfterAKillReadsOnlyWhatCameAfterMaintain(t *testing.T) {
 	check(t, err)
 	if len(l.snapshots) != 1 || l.snapshots[0] != l.View().LogEndOffset {
 		t.Errorf("a clean stop leaves snapshots at %v", l.snapshots)
+	}
+}
+
+// TestStartAfterAKillWritesNothing: while little has come since the producers and the index entries were written down, starts
+// after kills leave the files as they are; when it is more they write both, so that what a start reads stays little.
+func TestStartAfterAKillWritesNothing(t *testing.T) {
+	disk := newDisk(1)
+	l, err := Create(testEnv(disk), "t-0", testTP, protocol.TopicID{1}, DefaultOptions())
+	check(t, err)
+	sequence := int32(0)
+	add := func(batches int) {
+		for range batches {
+			check(t, l.Append(testTime, 0, []*Entry{{Batch: batchBy(7, 0, sequence, 10, false), Origin: OriginCoordinator}}))
+			sequence += 10
+		}
+	}
+	add(1500)
+	if m := l.Maintain(testTime); m.Err != nil {
+		t.Fatal(m.Err)
+	}
+	listing := func() string {
+		entries, err := disk.ReadDir("t-0")
+		check(t, err)
+		text := ""
+		for _, e := range entries {
+			text += fmt.Sprintln(e.Name, e.Size)
+		}
+		return text
+	}
+	kept, renewed, most := 0, 0, int64(0)
+	for range 20 {
+		add(400)
+		disk = disk.Kill()
+		before := listing()
+		var report Recovery
+		l, report, err = Open(testEnv(disk), "t-0", testTP, DefaultOptions(), OpenState{Trust: SameBoot, Now: testTime})
+		check(t, err)
+		if listing() == before {
+			kept++
+		} else {
+			renewed++
+		}
+		most = max(most, report.BatchesScanned)
+		if got := l.ActiveProducers(); len(got) != 1 || got[0].LastSequence != sequence-1 {
+			t.Fatalf("the producers are %+v; the last sequence is %d", got, sequence-1)
+		}
+		if !l.Touched() {
+			t.Fatal("a clean stop would leave the log as it is")
+		}
+		if m := l.Maintain(testTime); m.Err != nil {
+			t.Fatal(m.Err)
+		}
+		if len(l.snapshots) > 2 {
+			t.Fatalf("there are snapshots at %v", l.snapshots)
+		}
+	}
+	if kept <= renewed || renewed == 0 || most > 4000 {
+		t.Errorf("%d starts wrote nothing, %d did; one read %d batches", kept, renewed, most)
+	}
+	_, err = l.Close(testTime, true)
+	check(t, err)
+	l, report, err := Open(testEnv(disk), "t-0", testTP, DefaultOptions(), OpenState{Trust: Clean, RecoveryPoint: protocol.Offset(sequence), Now: testTime})
+	check(t, err)
+	if report.BatchesScanned > 100 || report.NoteWorthy() || l.View().LogEndOffset != protocol.Offset(sequence) {
+		t.Errorf("after a clean stop the log ends at %d: %+v", l.View().LogEndOffset, report)
 	}
 }

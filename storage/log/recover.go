@@ -229,7 +229,7 @@ func (o *opening) settleSegment(i int, w segment.Walked, cut bool) error {
 		return err
 	}
 	if i == len(o.segments)-1 {
-		if o.resumed && o.state.Trust == Clean {
+		if o.resumed && (o.state.Trust == Clean || o.short(w)) {
 			return nil // the files are as they should be
 		}
 		return s.Finish(w)

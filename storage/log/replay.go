@@ -30,7 +30,7 @@ func (o *opening) recoverProducers() error {
 	}
 	o.report.IndexesRebuilt += r.Rewritten
 	o.report.BatchesScanned += r.Batches
-	return o.storeSnapshot(o.end)
+	return o.storeProducers(r.Bytes)
 }
 
 // sortSnapshots removes the snapshot files that belong to no segment, except the newest beyond the last segment's base

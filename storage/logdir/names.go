@@ -1,6 +1,7 @@
 package logdir
 
 import (
+	"fmt"
 	"regexp"
 
 	"ottla/protocol"
@@ -59,3 +60,13 @@ func ValidTopic(name string) bool { return topicName.MatchString(name) }
 
 // MetadataPartition is the partition of the cluster's metadata.
 var MetadataPartition = protocol.TopicPartition{Topic: protocol.ClusterMetadataTopic}
+
+// maxName is the longest directory name that file systems take.
+const maxName = 255
+
+// AwayName is the name of a directory that is put away: <topic>-<partition>.<32 hex digits><suffix>. A long topic name is cut
+// so that the name stays within 255 bytes (LocalLog.logDeleteDirName).
+func AwayName(tp protocol.TopicPartition, random func() uint64, suffix string) string {
+	tail := fmt.Sprintf("-%d.%016x%016x%s", tp.Partition, random(), random(), suffix)
+	return tp.Topic[:min(len(tp.Topic), maxName-len(tail))] + tail
+}

@@ -34,6 +34,7 @@ type Replay struct {
 	NowMs     int64             // for producers that have expired
 
 	Batches   int64 // that were met
+	Bytes     int64 // of these
 	Rewritten int   // .txnindex files
 
 	from    protocol.Offset
@@ -190,6 +191,7 @@ func (r *Replay) apply(s *segment.Segment, b segment.Batch) error {
 		return nil
 	}
 	r.Batches++
+	r.Bytes += b.Size
 	batch, marker, err := readMarker(s, b)
 	if err != nil {
 		return err

@@ -185,6 +185,13 @@ func (e *entries) trim() error {
 	})
 }
 
+// exact tells that a file of so many bytes has the entries that are said to be in it, and no others.
+func (e *entries) exact(sizeBytes int64) bool {
+	e.mu.RLock()
+	defer e.mu.RUnlock()
+	return sizeBytes == int64(e.stored)*int64(e.size)
+}
+
 // cut keeps the first count entries, in memory and in the file.
 func (e *entries) cut(count int) error {
 	if !e.forget(count) {

@@ -133,7 +133,14 @@ func (s *Segment) Resume(present Present, doubt Doubt, visit func(Batch) error) 
 	if err := s.resumeTimes(); err != nil {
 		return Walked{}, err
 	}
+	s.unstored = s.Size() - s.lastEntry.Position
 	return s.walkOn(doubt, visit)
+}
+
+// Unstored tells how many bytes of the .log the index files of a segment that was resumed do not cover, and whether those are
+// in order otherwise: if not, Finish mends them.
+func (s *Segment) Unstored(present Present) (sizeBytes int64, exact bool) {
+	return s.unstored, s.offsets.exact(present.Index) && s.times.exact(present.TimeIndex)
 }
 
 // resumeTimes brings the time index to the state it had when the last offset entry was added.

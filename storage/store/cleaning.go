@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"ottla/storage/log"
+	"ottla/storage/vfs"
 )
 
 // Exclusively runs a task on a log while nobody else changes it, and returns when it has run. It tells false, and does
@@ -32,7 +33,7 @@ func (s *Store) Exclusively(l *log.Log, task func()) (ran bool) {
 // log, or a full disk, leaves it as it is: it is only not compacted.
 func (s *Store) CleaningFailed(l *log.Log, err error) {
 	e := s.partition(l.TopicPartition())
-	if e == nil || e.log != l || l.Failed() == nil && !isDirectoryFault(err) {
+	if e == nil || e.log != l || l.Failed() == nil && !vfs.Failing(err) {
 		return
 	}
 	s.FailDirectory(e.dir.ID, fmt.Errorf("%s: cannot compact it: %w", e.tp, err))

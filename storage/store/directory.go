@@ -8,9 +8,9 @@ import (
 	"maps"
 	"path"
 	"slices"
-	"syscall"
 
 	"ottla/protocol"
+	"ottla/storage/groupcommit"
 	"ottla/storage/log"
 	"ottla/storage/logdir"
 	"ottla/storage/segment"
@@ -54,15 +54,6 @@ func trustOf(m logdir.Marker, storedBoot, presentBoot string) log.Trust {
 	default:
 		return log.OtherBoot
 	}
-}
-
-// failingNumbers are the errors that mean that the disk, not one file or one moment, is the problem.
-var failingNumbers = []syscall.Errno{syscall.EIO, syscall.EROFS, syscall.ENXIO, syscall.ENODEV, syscall.ESTALE}
-
-// isDirectoryFault tells whether an error met while opening means the whole directory.
-func isDirectoryFault(err error) bool {
-	var number syscall.Errno
-	return errors.As(err, &number) && slices.Contains(failingNumbers, number)
 }
 
 // isDamage tells whether an error means that the bytes of one log are gone or garbled.
@@ -123,6 +114,7 @@ func (o Options) env(d *directory) *log.Env {
 	return &log.Env{
 		FS: o.FS, Files: o.Files, Pool: o.Pool, Logger: o.Logger, Random: o.Random,
 		MaxDecompressed: o.MaxDecompressed, LowerRecoveryPoint: d.checkpoints.Lower, Space: o.space(d),
+		Together:   groupcommit.New(o.FS, path.Join(d.Path, logdir.MetaPropertiesFile), o.Clock),
 		SyncParent: func() error { return d.names.Do(func() error { return o.FS.SyncDir(d.Path) }) },
 	}
 }

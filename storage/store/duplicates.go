@@ -8,6 +8,7 @@ import (
 	"ottla/protocol"
 	"ottla/storage/checkpoint"
 	"ottla/storage/log"
+	"ottla/storage/logdir"
 	"ottla/storage/segment"
 	"ottla/storage/vfs"
 )
@@ -109,7 +110,7 @@ func (s *Store) topicIDIn(d *directory, tp protocol.TopicPartition) protocol.Top
 
 // setFormerAside renames a partition's directory as that of a stray one, and tells whether that is durable.
 func (s *Store) setFormerAside(i int, tp protocol.TopicPartition, f *found) bool {
-	name := log.AwayName(tp, s.o.Random, "-stray")
+	name := logdir.AwayName(tp, s.o.Random, "-stray")
 	dir := s.dirs[i]
 	err := s.o.FS.Rename(path.Join(dir.Path, tp.String()), path.Join(dir.Path, name))
 	if err == nil {

@@ -111,7 +111,7 @@ func (s *Store) CreateFuture(tp protocol.TopicPartition, dir protocol.DirectoryI
 	l, err := s.createIn(d, s.futureName(tp), tp, e.log.TopicID())
 	if err != nil {
 		err = fmt.Errorf("cannot create a future log of %s in %s: %w", tp, d.Path, err)
-		if isDirectoryFault(err) {
+		if vfs.Failing(err) {
 			s.FailDirectory(d.ID, err)
 		}
 		return err
@@ -362,7 +362,7 @@ func (s *Store) openFuture(now time.Time, d *directory, future foundFuture) {
 			cutFrom = l.View().ActiveSegmentBase
 		}
 		s.register(future.tp, l, d, cutFrom, true)
-	case isDirectoryFault(err) && !isDamage(err):
+	case vfs.Failing(err) && !isDamage(err):
 		s.FailDirectory(d.ID, fmt.Errorf("cannot open %s: %w", future.name, err))
 	case s.present(future.tp):
 		s.o.Logger.Warn("a future log is damaged and removed", "directory", dir, "error", err)

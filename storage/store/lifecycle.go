@@ -42,7 +42,7 @@ func (s *Store) Create(tp protocol.TopicPartition, topicID protocol.TopicID, dir
 			return l, s.offline(d)
 		}
 		err = fmt.Errorf("cannot create %s in %s: %w", tp, d.Path, err)
-		if !isDirectoryFault(err) {
+		if !vfs.Failing(err) {
 			return nil, err
 		}
 		s.FailDirectory(d.ID, err)

@@ -173,7 +173,7 @@ func (s *Store) openLog(now time.Time, d *directory, tp protocol.TopicPartition,
 	switch {
 	case err == nil:
 		c.opened(tp, recovery)
-	case !errors.As(err, &damage) && isDirectoryFault(err):
+	case !errors.As(err, &damage) && vfs.Failing(err):
 		s.FailDirectory(d.ID, fmt.Errorf("cannot open %s: %w", tp, err))
 	default:
 		err = fmt.Errorf("%s in %s cannot be opened: %w", tp, d.Path, err)
@@ -227,7 +227,7 @@ func (s *Store) Reopen(now time.Time, tp protocol.TopicPartition) error {
 	if err != nil {
 		err = fmt.Errorf("%s in %s cannot be opened: %w", tp, f.dir.Path, err)
 		s.waitsFor(tp, f.dir, err, f.name)
-		if isDirectoryFault(err) && !isDamage(err) {
+		if vfs.Failing(err) && !isDamage(err) {
 			s.FailDirectory(f.dir.ID, err)
 		}
 		return err

@@ -33,6 +33,10 @@ type Options struct {
 	// MaxDecompressed bounds what one batch may expand to, in bytes; see log.Env.
 	MaxDecompressed int
 
+	// Clock tells the time, by which it is found out whether logs of a directory are quicker flushed together; nil: each is by
+	// itself.
+	Clock func() time.Time
+
 	// Space gives what is left in a directory, which its logs ask before they append, and by which the directory of a new
 	// partition is chosen. It may give nil. nil: nobody is refused.
 	Space func(dir string) *space.Directory

@@ -273,6 +273,9 @@ func (p *Prepared) Close() error {
 func closeLocks(dirs []*directory) error {
 	var errs []error
 	for _, d := range dirs {
+		if d.env != nil {
+			errs = append(errs, d.env.Together.Close())
+		}
 		if d.lock != nil {
 			errs = append(errs, d.lock.Close())
 			d.lock = nil

@@ -358,7 +358,7 @@ func (s *Store) fault(e *entry, what string, err error) {
 	case gone:
 	case vfs.NoSpace(err) && e.log.Failed() == nil:
 		s.o.Logger.Warn("the disk is full", "partition", e.tp, "error", err)
-	case isDamage(err) && !isDirectoryFault(err):
+	case isDamage(err) && !vfs.Failing(err):
 		s.failPartition(e, fmt.Errorf("%s: %w", what, err))
 	default:
 		s.FailDirectory(e.dir.ID, fmt.Errorf("%s: %s: %w", e.tp, what, err))

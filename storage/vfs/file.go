@@ -54,6 +54,15 @@ func SyncFS(fsys FS, dir string) error {
 	return errors.ErrUnsupported
 }
 
+// SyncWhole makes all of the file system durable that holds an open file, whoever wrote it. A write that failed since the file was
+// opened is an error of one call, whoever else was told of it. errors.ErrUnsupported: not here, or not reliably.
+func SyncWhole(file File) error {
+	if whole, ok := file.(interface{ SyncWhole() error }); ok {
+		return whole.SyncWhole()
+	}
+	return errors.ErrUnsupported
+}
+
 // ReplaceFile is WriteFileAtomic without the last step: the caller syncs the directory, perhaps for more files at once.
 func ReplaceFile(fsys FS, name string, data []byte) error {
 	if err := WriteFile(fsys, name+TempSuffix, data, true); err != nil {

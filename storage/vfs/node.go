@@ -242,6 +242,9 @@ func (f *memFile) sizeChanged(before int64) {
 
 func (f *memFile) Sync() error { return f.sync("fsync") }
 
+// SyncWhole is what vfs.SyncWhole uses.
+func (f *memFile) SyncWhole() error { return f.disk.SyncFS(f.name) }
+
 func (f *memFile) SyncData() error { return f.sync("fdatasync") }
 
 func (f *memFile) sync(op string) error {

@@ -101,6 +101,9 @@ func (f *osFile) Fd() (uintptr, bool) { return f.File.Fd(), true }
 
 func (f *osFile) SyncData() error { return syncData(f) }
 
+// SyncWhole is what vfs.SyncWhole uses.
+func (f *osFile) SyncWhole() error { return syncWhole(f) }
+
 func (f *osFile) WriteVectorAt(buffers [][]byte, offset int64) (int64, error) {
 	if offset < 0 {
 		return 0, &fs.PathError{Op: "writeat", Path: f.Name(), Err: syscall.EINVAL}

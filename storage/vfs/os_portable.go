@@ -54,3 +54,5 @@ func syncDir(name string) error {
 }
 
 func syncFS(string) error { return errors.ErrUnsupported }
+
+func syncWhole(*osFile) error { return errors.ErrUnsupported }

@@ -78,7 +78,7 @@ func syncDir(name string) error {
 }
 
 // syncFS tells of a write that failed since the file system was mounted and that nobody was told of yet, as fsync does;
-// since Linux 5.8, before which it is not used.
+// since Linux 5.8. That the journal failed it tells since 5.17, before which it is not used.
 func syncFS(dir string) error {
 	if !tellsOfFailedWrites() {
 		return errors.ErrUnsupported
@@ -91,6 +91,24 @@ func syncFS(dir string) error {
 	return errors.Join(pathError("syncfs", dir, err), pathError("close", dir, unix.Close(fd)))
 }
 
+// syncWhole is for the file systems whose syncfs is known to wait for the device and to tell of what failed.
+func syncWhole(f *osFile) error {
+	if !tellsOfFailedWrites() {
+		return errors.ErrUnsupported
+	}
+	err := control(f, func(fd int) error {
+		var s unix.Statfs_t
+		if err := retryInterrupted(func() error { return unix.Fstatfs(fd, &s) }); err != nil {
+			return err
+		}
+		if s.Type != unix.EXT4_SUPER_MAGIC && s.Type != unix.XFS_SUPER_MAGIC {
+			return errors.ErrUnsupported
+		}
+		return retryInterrupted(func() error { return unix.Syncfs(fd) })
+	})
+	return pathError("syncfs", f.Name(), err)
+}
+
 var tellsOfFailedWrites = sync.OnceValue(func() bool {
 	var name unix.Utsname
 	if unix.Uname(&name) != nil {
@@ -100,5 +118,5 @@ var tellsOfFailedWrites = sync.OnceValue(func() bool {
 	if _, err := fmt.Sscanf(unix.ByteSliceToString(name.Release[:]), "%d.%d", &major, &minor); err != nil {
 		return false
 	}
-	return major > 5 || major == 5 && minor >= 8
+	return major > 5 || major == 5 && minor >= 17
 })

@@ -38,6 +38,8 @@ type Options struct {
 	Config *config.BrokerConfig
 	FS     vfs.FS
 	Random func() uint64
+	// Clock tells the time to those who measure how long the disk takes; nil: nobody measures.
+	Clock  func() time.Time
 	Logger *slog.Logger
 	// Hostname is advertised where the configuration names no host.
 	Hostname string

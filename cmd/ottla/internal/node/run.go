@@ -71,7 +71,7 @@ func Run(ctx context.Context, node *config.BrokerConfig, logger *slog.Logger, le
 		return fmt.Errorf("this machine's name cannot be had: %w", err)
 	}
 	r.node, err = New(started, Options{
-		Config: bound, FS: vfs.OS(), Random: SecureRandom, Logger: logger, Hostname: hostname,
+		Config: bound, FS: vfs.OS(), Random: SecureRandom, Clock: time.Now, Logger: logger, Hostname: hostname,
 		Workers: r.work, SideBySide: sideBySide, Send: r.send, SendTo: r.sendTo, ToQuorum: r.toQuorum, FetchFrom: r.fetchFrom, Fatal: r.fail, State: r.state,
 		Settings: r.settings, Level: level, MemoryBytes: r.memory, KeepReserve: true, Runner: r.directoryRunner(bound),
 	})

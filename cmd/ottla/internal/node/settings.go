@@ -28,7 +28,7 @@ func (n *Node) storeOptions() store.Options {
 	return store.Options{
 		FS: n.options.FS, Dirs: n.config.LogDirs, MetadataDir: n.config.MetadataLogDir, NodeID: n.config.NodeID,
 		Files: segment.NewFileCache(n.options.FS, int(n.config.Int("ottla.open.files.max"))),
-		Pool:  n.pool, Logger: n.options.Logger, Random: n.options.Random, Workers: n.options.Workers,
+		Pool:  n.pool, Logger: n.options.Logger, Random: n.options.Random, Workers: n.options.Workers, Clock: n.options.Clock,
 		RecoveryParallelism: int(n.config.Int("num.recovery.threads.per.data.dir")),
 		Offline:             n.directoryFailed,
 		PartitionOffline: func(tp protocol.TopicPartition) {
