@@ -45,6 +45,7 @@ func topicLife(t *T) {
 	t.Must(c.DeleteTopic(t.Ctx, topic), "delete")
 	t.FailsWith(c.DeleteTopic(t.Ctx, topic), "UNKNOWN_TOPIC_OR_PARTITION", "delete it again")
 	t.Must(c.CreateTopic(t.Ctx, topic, 1, nil), "create it anew")
+	wantPartitions(t, topic, 1) // until then the broker may still write to the one that was deleted
 	t.Produce(suite.ProduceOptions{Topic: topic}, sent[:3])
 	t.ReadBack(topic, sent[:3])
 }
