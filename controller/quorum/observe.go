@@ -3,7 +3,9 @@ package quorum
 import (
 	"fmt"
 	"math"
+	"net"
 	"slices"
+	"strconv"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kmsg"
@@ -32,8 +34,14 @@ type Observe struct {
 type observed struct {
 	kraft    []kraftAt
 	part     *part
-	troubles map[string]bool // that were logged since the leader last answered: each is said once
+	troubles map[string]time.Time // that were logged since the leader last answered, and when
+
+	bootstrap int                      // how many servers know who leads
+	strangers map[protocol.NodeID]bool // those of them that are of another cluster
 }
+
+// troubleInterval is how often a trouble that stays is told again.
+const troubleInterval = time.Minute
 
 // kraftAt is a kraft.version and the offset of the record that brought it.
 type kraftAt struct {
@@ -80,6 +88,7 @@ func (q *Quorum) beginObserving(now time.Time, start snapshot) {
 			settings.Bootstrap = append(settings.Bootstrap, raft.Address{ID: protocol.NodeID(-2 - i), Host: at.Host, Port: at.Port})
 		}
 	}
+	q.observed.bootstrap = len(settings.Bootstrap)
 	q.core.Follow(now, settings)
 }
 
@@ -129,8 +138,11 @@ func (q *Quorum) arrived(now time.Time, a arrival) error {
 		what := "the metadata quorum did not answer"
 		if code := protocol.CodeOf(err); a.err == nil && code == protocol.InconsistentClusterID {
 			what = "a node of a metadata quorum is of another cluster than this node, " + q.options.Observe.ClusterID
+			if err := q.stranger(a.fetch.To); err != nil {
+				return err
+			}
 		}
-		q.complain(what, a.fetch.To, err)
+		q.complain(now, what, a.fetch.To, err)
 		q.core.Failed(now, a.fetch)
 		return nil
 	}
@@ -140,21 +152,38 @@ func (q *Quorum) arrived(now time.Time, a arrival) error {
 		q.options.Logger.Info("the metadata quorum has a leader", "leader", leader.String(), "epoch", q.core.Epoch())
 	}
 	if code := got.answer.Error; code != protocol.None && effects.Persist == nil && code != protocol.NotLeaderOrFollower {
-		q.complain("a node of the metadata quorum refused a fetch", a.fetch.To, code.Err())
+		q.complain(now, "a node of the metadata quorum refused a fetch", a.fetch.To, code.Err())
 	}
 	return q.carry(now, effects, got)
 }
 
-// complain says what goes wrong when it begins or changes, not at each try.
-func (q *Quorum) complain(what string, to raft.Address, err error) {
-	text := what + to.String()
-	if !q.observed.troubles[text] {
-		if q.observed.troubles == nil {
-			q.observed.troubles = map[string]bool{}
-		}
-		q.observed.troubles[text] = true
-		q.options.Logger.Warn(what, "node", to.String(), "error", err)
+// stranger takes note of a bootstrap server that is of another cluster. When all of them are, waiting helps nobody.
+func (q *Quorum) stranger(at raft.Address) error {
+	if at.ID >= 0 {
+		return nil // it was a leader of this cluster once
 	}
+	if q.observed.strangers == nil {
+		q.observed.strangers = map[protocol.NodeID]bool{}
+	}
+	q.observed.strangers[at.ID] = true
+	if len(q.observed.strangers) < q.observed.bootstrap {
+		return nil
+	}
+	return fmt.Errorf("all controllers that this node is to ask (%s for one) are of another cluster than its log directories, whose meta.properties say cluster.id=%s",
+		net.JoinHostPort(at.Host, strconv.Itoa(int(at.Port))), q.options.Observe.ClusterID)
+}
+
+// complain says what goes wrong when it begins or changes and now and then, not at each try.
+func (q *Quorum) complain(now time.Time, what string, to raft.Address, err error) {
+	text := what + to.String()
+	if last, said := q.observed.troubles[text]; said && now.Sub(last) < troubleInterval {
+		return
+	}
+	if q.observed.troubles == nil {
+		q.observed.troubles = map[string]time.Time{}
+	}
+	q.observed.troubles[text] = now
+	q.options.Logger.Warn(what, "node", to.String(), "error", err)
 }
 
 // carry carries effects out in their order.
@@ -261,7 +290,7 @@ func (q *Quorum) replicate(now time.Time, content []byte) error {
 	if broken == nil {
 		clear(q.observed.troubles)
 	} else {
-		q.complain("the leader of the metadata quorum sent what cannot be appended", *q.core.LeaderAddress(), broken)
+		q.complain(now, "the leader of the metadata quorum sent what cannot be appended", *q.core.LeaderAddress(), broken)
 		q.core.Hold(now.Add(brokenRetry))
 	}
 	if effects.HighWatermark != protocol.NoOffset {

@@ -395,3 +395,35 @@ func TestObserverKeepsItsSnapshot(t *testing.T) {
 		t.Errorf("the log was cut to %d, below the snapshot of %d", end, taken)
 	}
 }
+
+// TestObserverOfAnotherCluster: a server of another cluster is passed over as long as there may be one of its own, and told of
+// again after a while; when there is none it is the end.
+func TestObserverOfAnotherCluster(t *testing.T) {
+	w := watch(t, leading(t))
+	w.options.Observe.Bootstrap = append(w.options.Observe.Bootstrap, raft.Address{ID: -3, Host: "elsewhere", Port: 9093})
+	silent := true
+	w.options.Observe.Send = func(to raft.Address, _ kmsg.Request, done func(kmsg.Response, error)) {
+		w.waiting = append(w.waiting, func() {
+			if to.ID == -2 && silent {
+				done(nil, fmt.Errorf("nobody is there"))
+				return
+			}
+			resp := kmsg.NewPtrFetchResponse()
+			resp.ErrorCode = int16(protocol.InconsistentClusterID)
+			done(resp, nil)
+		})
+	}
+	must(t, w.start())
+	for times := range 2 {
+		w.run("the stranger is told of", func() bool { return strings.Count(w.log.String(), "is of another cluster than this node") > times })
+		w.now = w.now.Add(troubleInterval)
+	}
+	if len(w.fatal) > 0 {
+		t.Fatalf("it has ended, though one server may come: %v", w.fatal)
+	}
+	silent = false
+	w.run("it has ended", func() bool { return len(w.fatal) > 0 })
+	if said := w.fatal[0].Error(); !strings.Contains(said, "all controllers that this node is to ask") || !strings.Contains(said, "cluster.id=cluster") {
+		t.Errorf("it ended with %q", said)
+	}
+}
