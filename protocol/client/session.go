@@ -118,6 +118,20 @@ func (s *session) header(id int32) wire.RequestHeader {
 	return wire.RequestHeader{CorrelationID: id, ClientID: &s.client.options.ClientID}
 }
 
+// Serves tells which versions of an API the node serves, as it said when it was connected to; highest below lowest: none. known is
+// false while there is no connection.
+func (c *Client) Serves(key protocol.APIKey) (lowest, highest int16, known bool) {
+	s := c.current()
+	if s == nil {
+		return 0, 0, false
+	}
+	theirs, has := s.versions[key]
+	if !has {
+		return 0, -1, true
+	}
+	return theirs.min, theirs.max, true
+}
+
 // version gives the highest version that both sides have of a request.
 func (s *session) version(key protocol.APIKey) (int16, error) {
 	api, theirs := protocol.APIOf(key), s.versions[key]

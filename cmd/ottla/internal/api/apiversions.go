@@ -28,11 +28,26 @@ func apiVersions(c *call, req *kmsg.ApiVersionsRequest) {
 	scope := c.request.Conn.Scope()
 	for i := range c.handler.table {
 		if a := &c.handler.table[i]; a.Scope&scope != 0 {
-			resp.ApiKeys = append(resp.ApiKeys, a.advertised())
+			if told := c.withController(a.advertised()); told.MinVersion <= told.MaxVersion {
+				resp.ApiKeys = append(resp.ApiKeys, told)
+			}
 		}
 	}
 	c.addFeatures(resp)
 	c.reply(resp)
+}
+
+// withController leaves of what a broker forwards the versions that the active controller serves too, as far as that is known: it may
+// be older (DefaultApiVersionManager).
+func (c *call) withController(told kmsg.ApiVersionsResponseApiKey) kmsg.ApiVersionsResponseApiKey {
+	key := protocol.APIKey(told.ApiKey)
+	if c.ControllerServes == nil || c.request.Conn.Scope() == protocol.OnController || !protocol.APIOf(key).Forwarded {
+		return told
+	}
+	if lowest, highest, known := c.ControllerServes(key); known {
+		told.MinVersion, told.MaxVersion = max(told.MinVersion, lowest), min(told.MaxVersion, highest)
+	}
+	return told
 }
 
 // checkApiVersions refuses a client that misnames itself (KIP-511) or that meant

@@ -94,6 +94,42 @@ func TestApiVersions(t *testing.T) {
 	})
 }
 
+// What is forwarded is told as far as the active controller serves it, which may be older.
+func TestApiVersionsOfAnOlderController(t *testing.T) {
+	known := true
+	f := newFixture(t, func(n *Node) {
+		n.ControllerServes = func(key protocol.APIKey) (lowest, highest int16, isKnown bool) {
+			switch key {
+			case protocol.UpdateFeatures:
+				return 0, 1, known
+			case protocol.DescribeQuorum:
+				return 0, -1, known
+			}
+			return 0, 99, known
+		}
+	})
+	told := func() map[int16]int16 {
+		highest := map[int16]int16{}
+		for _, k := range request[*kmsg.ApiVersionsResponse](f.connect(), apiVersionsRequest(), 4).ApiKeys {
+			highest[k.ApiKey] = k.MaxVersion
+		}
+		return highest
+	}
+	of := func(key protocol.APIKey) int16 { return protocol.APIOf(key).MaxVersion }
+	highest := told()
+	if _, there := highest[int16(protocol.DescribeQuorum)]; there || highest[int16(protocol.UpdateFeatures)] != 1 ||
+		highest[int16(protocol.CreateTopics)] != of(protocol.CreateTopics) || highest[int16(protocol.Fetch)] != of(protocol.Fetch) {
+		t.Errorf("with an older controller: %v", highest)
+	}
+	known = false
+	highest = told()
+	for _, key := range []protocol.APIKey{protocol.DescribeQuorum, protocol.UpdateFeatures} {
+		if highest[int16(key)] != of(key) {
+			t.Errorf("with a controller that is not known %s is told up to %d", key, highest[int16(key)])
+		}
+	}
+}
+
 // A finalized feature that this build does not serve is not told.
 func TestApiVersionsLeavesUnservedFeaturesOut(t *testing.T) {
 	f := newFixture(t)

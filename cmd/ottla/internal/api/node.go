@@ -57,6 +57,8 @@ type Node struct {
 	// ForwardFor is Forward where the controller is another node, which is told
 	// whose request it is; nil: Forward.
 	ForwardFor func(who broker.Sender, req kmsg.Request, done func(kmsg.Response, error))
+	// ControllerServes tells which versions of an API the active controller serves, if it is known; nil: those of this build.
+	ControllerServes func(key protocol.APIKey) (lowest, highest int16, known bool)
 
 	// ControllerID is the leader of the quorum as far as this node knows, -1 for
 	// none; nil: -1. Only those on a controller listener are told.

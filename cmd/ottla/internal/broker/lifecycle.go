@@ -55,9 +55,9 @@ type LifecycleOptions struct {
 	// OnRefused, if not nil, is told of a refused registration, without a lock held.
 	OnRefused func(protocol.ErrorCode)
 	// RegistrationTimeout is how long the first registration is tried before OnLate is
-	// called once (initial.broker.registration.timeout.ms); 0: for ever.
+	// called once (initial.broker.registration.timeout.ms), with the last refusal if there was one; 0: for ever.
 	RegistrationTimeout time.Duration
-	OnLate              func()
+	OnLate              func(refusal protocol.ErrorCode)
 	Logger              *slog.Logger
 }
 
@@ -74,6 +74,7 @@ type Lifecycle struct {
 	incoming []func(now time.Time) // replies, for the next Tick
 	trouble  string                // the last one that was logged: each is said once
 	refused  protocol.ErrorCode    // a registration since the last Tick
+	refusal  protocol.ErrorCode    // the last one of a registration
 	begun    time.Time             // of the first Tick; zero: before it, or not to be watched any more
 }
 
@@ -131,7 +132,7 @@ func (l *Lifecycle) Tick(now time.Time) {
 		take(now)
 	}
 	after := l.state
-	refused, late := l.refused, l.tooLate(now)
+	refused, late, refusal := l.refused, l.tooLate(now), l.refusal
 	l.refused = protocol.None
 	var send kmsg.Request
 	if !l.waiting && l.state != Stopped && !now.Before(l.next) {
@@ -146,7 +147,7 @@ func (l *Lifecycle) Tick(now time.Time) {
 		l.options.OnRefused(refused)
 	}
 	if late {
-		l.options.OnLate()
+		l.options.OnLate(refusal)
 	}
 	if send != nil {
 		l.options.Send(send, l.receive)
@@ -223,7 +224,7 @@ func (l *Lifecycle) registration() kmsg.Request {
 func (l *Lifecycle) registered(now time.Time, response *kmsg.BrokerRegistrationResponse) {
 	if code := protocol.ErrorCode(response.ErrorCode); code != protocol.None {
 		l.complain("the controller refused the registration", code.String())
-		l.refused = code
+		l.refused, l.refusal = code, code
 		l.next = now.Add(10 * retryInterval)
 		return
 	}

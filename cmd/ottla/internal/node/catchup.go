@@ -9,6 +9,7 @@ import (
 
 	"ottla/controller/config"
 	"ottla/controller/raft"
+	"ottla/protocol"
 )
 
 // start begins and opens the node. On one that is no controller the metadata is
@@ -74,4 +75,8 @@ func (r *runner) leaveTimeout() time.Duration {
 
 func (r *runner) toQuorum(to raft.Address, req kmsg.Request, timeout time.Duration, done func(kmsg.Response, error)) {
 	r.peers.toQuorum(to, req, timeout, done)
+}
+
+func (r *runner) quorumServes(by raft.Address, key protocol.APIKey) (lowest, highest int16, known bool) {
+	return r.peers.quorumServes(by, key)
 }

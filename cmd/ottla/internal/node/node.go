@@ -58,6 +58,8 @@ type Options struct {
 	// ToQuorum reaches the controllers of a node that is none, for which Send is not
 	// used then; nil: nobody does.
 	ToQuorum ToQuorum
+	// QuorumServes tells what those serve; nil: that is not known.
+	QuorumServes QuorumServes
 	// FetchFrom reaches the brokers whose partitions are replicated here; nil on a
 	// controller.
 	FetchFrom FetchFrom
@@ -177,8 +179,12 @@ func (n *Node) Start(now time.Time) error {
 // any other node must be CaughtUp before Open, for which Quorum is ticked.
 func (n *Node) Begin(now time.Time) error {
 	if n.config.Controller { // else nothing but the metadata changes before Open
-		if err := n.prepared.Begin(); err != nil {
-			return errors.Join(err, n.prepared.Close())
+		err := offline.RefuseTiered(n.machine.Image()) // while the directories still say that they were left in order
+		if err == nil {
+			err = n.prepared.Begin()
+		}
+		if err != nil {
+			return errors.Join(err, n.Abandon(now))
 		}
 	}
 	n.spaces.first()
@@ -192,11 +198,8 @@ func (n *Node) Begin(now time.Time) error {
 // replicas have the roles that the metadata gives them.
 func (n *Node) Open(now time.Time) error {
 	image := n.quorum.Image()
-	if err := offline.RefuseTiered(image); err != nil {
-		return errors.Join(err, n.Abandon(now))
-	}
 	if !n.config.Controller {
-		if err := n.checkFeatures(image); err != nil {
+		if err := errors.Join(offline.RefuseTiered(image), n.checkFeatures(image)); err != nil {
 			return errors.Join(err, n.Abandon(now))
 		}
 	}
@@ -317,8 +320,13 @@ func (n *Node) Handler() *api.Handler { return n.handler }
 // Replicas, Image and Store are for whoever watches a node from within.
 func (n *Node) Replicas() *replica.Manager { return n.replicas }
 
-// Image is the last published one.
-func (n *Node) Image() *metadata.Image { return n.quorum.Image() }
+// Image is the last published one; on a controller that does not lead yet, what its directory holds.
+func (n *Node) Image() *metadata.Image {
+	if image := n.quorum.Image(); image != nil || n.machine == nil {
+		return image
+	}
+	return n.machine.Image()
+}
 
 // Store is all logs of the node.
 func (n *Node) Store() *store.Store { return n.store }

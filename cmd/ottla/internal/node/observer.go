@@ -28,6 +28,9 @@ import (
 // anywhere, after timeout at the latest.
 type ToQuorum func(to raft.Address, req kmsg.Request, timeout time.Duration, done func(kmsg.Response, error))
 
+// QuorumServes tells which versions of an API a node of the quorum serves, if there is a connection to it.
+type QuorumServes func(by raft.Address, key protocol.APIKey) (lowest, highest int16, known bool)
+
 // brokerFeatures are those that are the controllers' to carry out: a broker under
 // other controllers serves them, and one node in both roles does not yet.
 var brokerFeatures = map[string]cluster.Range{
@@ -152,6 +155,15 @@ func (n *Node) forCluster(node *api.Node) {
 	node.ForwardFor = func(who broker.Sender, req kmsg.Request, done func(kmsg.Response, error)) {
 		broker.Enveloped(who, n.options.Send)(req, done)
 	}
+	if serves := n.options.QuorumServes; serves != nil {
+		node.ControllerServes = func(key protocol.APIKey) (lowest, highest int16, known bool) {
+			leader := n.quorum.Status().LeaderAt
+			if leader == nil {
+				return 0, 0, false
+			}
+			return serves(*leader, key)
+		}
+	}
 }
 
 // checkFeatures refuses a cluster that has finalized what this node does not serve:
@@ -219,9 +231,17 @@ func describeRanges(served map[string]cluster.Range) string {
 }
 
 // unregistered ends a node that no controller has taken in time, as Apache Kafka's.
-func (n *Node) unregistered() {
-	n.options.Fatal(fmt.Errorf("no controller has registered this broker within initial.broker.registration.timeout.ms=%d",
-		n.config.Int("initial.broker.registration.timeout.ms")))
+func (n *Node) unregistered(refusal protocol.ErrorCode) {
+	because := ""
+	switch refusal {
+	case protocol.None:
+	case protocol.DuplicateBrokerRegistration:
+		because = fmt.Sprintf(": another process is registered as broker %d and goes on sending heartbeats", n.config.NodeID)
+	default:
+		because = ": the last refusal was " + refusal.String()
+	}
+	n.options.Fatal(fmt.Errorf("no controller has registered this broker within initial.broker.registration.timeout.ms=%d%s",
+		n.config.Int("initial.broker.registration.timeout.ms"), because))
 }
 
 // underControllers are the options of the life of a broker under other controllers.

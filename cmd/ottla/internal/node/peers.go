@@ -60,7 +60,7 @@ func (p *peers) broker(to protocol.NodeID, api int16) *client.Client {
 
 // toQuorum is a ToQuorum.
 func (p *peers) toQuorum(to raft.Address, req kmsg.Request, timeout time.Duration, done func(kmsg.Response, error)) {
-	address := net.JoinHostPort(to.Host, strconv.Itoa(int(to.Port)))
+	address := addressOf(to)
 	peer := p.client(peerKey{node: protocol.NoNode, address: address, api: req.Key()}, func() (net.Conn, error) {
 		return net.DialTimeout("tcp", address, quorumDialTimeout)
 	})
@@ -69,6 +69,21 @@ func (p *peers) toQuorum(to raft.Address, req kmsg.Request, timeout time.Duratio
 		return
 	}
 	peer.Send(req, timeout, done)
+}
+
+func addressOf(node raft.Address) string {
+	return net.JoinHostPort(node.Host, strconv.Itoa(int(node.Port)))
+}
+
+// quorumServes is a QuorumServes: the connection of the heartbeats is always there.
+func (p *peers) quorumServes(by raft.Address, key protocol.APIKey) (lowest, highest int16, known bool) {
+	p.mu.Lock()
+	peer := p.open[peerKey{node: protocol.NoNode, address: addressOf(by), api: int16(protocol.BrokerHeartbeat)}]
+	p.mu.Unlock()
+	if peer == nil {
+		return 0, 0, false
+	}
+	return peer.Serves(key)
 }
 
 func (p *peers) client(key peerKey, dial func() (net.Conn, error)) *client.Client {

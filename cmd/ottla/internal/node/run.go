@@ -72,7 +72,7 @@ func Run(ctx context.Context, node *config.BrokerConfig, logger *slog.Logger, le
 	}
 	r.node, err = New(started, Options{
 		Config: bound, FS: vfs.OS(), Random: SecureRandom, Clock: time.Now, Logger: logger, Hostname: hostname,
-		Workers: r.work, SideBySide: sideBySide, Send: r.send, SendTo: r.sendTo, ToQuorum: r.toQuorum, FetchFrom: r.fetchFrom, Fatal: r.fail, State: r.state,
+		Workers: r.work, SideBySide: sideBySide, Send: r.send, SendTo: r.sendTo, ToQuorum: r.toQuorum, QuorumServes: r.quorumServes, FetchFrom: r.fetchFrom, Fatal: r.fail, State: r.state,
 		Settings: r.settings, Level: level, MemoryBytes: r.memory, KeepReserve: true, Runner: r.directoryRunner(bound),
 	})
 	if err != nil {
