@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 )
@@ -20,8 +21,10 @@ type Mutant struct {
 	Name  string
 	File  string // from the root of the module
 	Edits []Edit
-	// Scripts: seeds do not show it, as it only makes things slow; the stories of the core must.
-	Scripts bool
+	// Bug is the number of the bug of another system that it is, in the list of its simulation; 0: of none.
+	Bug int
+	// Tests and Package are what must find it, if that is not the seeds of the simulation whose list it is in.
+	Tests, Package string
 }
 
 // Edit is a passage that occurs once, and what takes its place.
@@ -50,6 +53,38 @@ func Fit(t *testing.T, root string, mutants []Mutant) {
 		if _, err := mutants[i].source(root); err != nil {
 			t.Errorf("%s: %v", mutants[i].Name, err)
 		}
+	}
+}
+
+var foundBy = regexp.MustCompile(`seed (\d+) after [^:]*: .*`)
+
+// Hunt plants one bug after the other, of which OTTLA_SIM_MUTANT chooses some by name, and fails for each that is not found: within
+// the first seeds of the simulation in pkg, or by the mutant's own tests.
+func Hunt(t *testing.T, mutants []Mutant, pkg, seeds string) {
+	root, err := filepath.Abs("../../../..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range mutants {
+		m := &mutants[i]
+		if !strings.Contains(m.Name, os.Getenv("OTTLA_SIM_MUTANT")) {
+			continue
+		}
+		t.Run(m.Name, func(t *testing.T) {
+			tests, in := "TestSeeds$", pkg
+			if m.Tests != "" {
+				tests, in = m.Tests, m.Package
+			}
+			output, err := m.Run(t, root, tests, in, "OTTLA_SIM_SEEDS="+seeds, "OTTLA_SIM_FIRST=1")
+			found := foundBy.FindString(output)
+			if found == "" && strings.Contains(output, "--- FAIL") && tests != "TestSeeds$" {
+				found = output[strings.Index(output, "--- FAIL"):]
+			}
+			if err == nil || found == "" {
+				t.Fatalf("not found: %v\n%s", err, output)
+			}
+			t.Logf("%.200s", found)
+		})
 	}
 }
 
