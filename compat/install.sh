@@ -27,6 +27,17 @@ die() { printf 'compat/install: %s\n' "$*" >&2; exit 1; }
 exec 9>"$cache/.install.lock"
 flock 9
 
+# again runs a command that downloads, up to four times: a registry may fail for a moment. What it says goes where the command's words go.
+again() {
+  local pause
+  for pause in 5 20 60; do
+    "$@" && return 0
+    say "$1 failed; once more in $pause s"
+    sleep "$pause"
+  done
+  "$@"
+}
+
 checksum() { cat "$@" | sha256sum | cut -c1-16; }
 
 # stamped NAME SUM: whether step NAME was already done from sources with checksum SUM.
@@ -57,7 +68,7 @@ install_packages() {
   say "apt-get install ${missing[*]}"
   export DEBIAN_FRONTEND=noninteractive
   apt-get -q update >"$cache/apt.log" 2>&1 || say "apt-get update failed (see $cache/apt.log); trying with the lists that are here"
-  apt-get -q install -y --no-install-recommends "${missing[@]}" >>"$cache/apt.log" 2>&1 || {
+  again apt-get -q install -y --no-install-recommends "${missing[@]}" >>"$cache/apt.log" 2>&1 || {
     tail -20 "$cache/apt.log" >&2
     die "apt-get could not install ${missing[*]}"
   }
@@ -71,7 +82,7 @@ install_jars() {
   stamped kafka "$sum" && return 0
   say "Apache Kafka 4.4.0 from Maven Central into $cache/kafka (54 MB)"
   rm -rf "$cache/kafka" "$cache/kafka.part"
-  mvn -q -B -f "$here/pom.xml" dependency:copy-dependencies -DoutputDirectory="$cache/kafka.part" >"$cache/mvn.log" 2>&1 || {
+  again mvn -q -B -f "$here/pom.xml" dependency:copy-dependencies -DoutputDirectory="$cache/kafka.part" >"$cache/mvn.log" 2>&1 || {
     tail -20 "$cache/mvn.log" >&2
     die "mvn could not fetch the jars named in compat/pom.xml"
   }
@@ -98,7 +109,7 @@ install_applications() {
   stamped applications "$sum" || {
     say "Kafka Streams, connect-file, spring-kafka from Maven Central into $cache/applications (79 MB)"
     rm -rf "$cache/applications" "$cache/applications.part"
-    mvn -q -B -f "$here/java/applications/pom.xml" dependency:copy-dependencies -DoutputDirectory="$cache/applications.part" \
+    again mvn -q -B -f "$here/java/applications/pom.xml" dependency:copy-dependencies -DoutputDirectory="$cache/applications.part" \
       >"$cache/mvn-applications.log" 2>&1 || {
       tail -20 "$cache/mvn-applications.log" >&2
       die "mvn could not fetch the jars named in compat/java/applications/pom.xml"
@@ -126,7 +137,7 @@ install_older() {
     stamped "kafka-$version" "$sum" && continue
     say "Apache Kafka $version from Maven Central into $cache/kafka-$version (57 MB)"
     rm -rf "$cache/kafka-$version" "$cache/kafka-$version.part"
-    mvn -q -B -f "$here/datadir/pom.xml" -Dkafka.version="$version" dependency:copy-dependencies -DoutputDirectory="$cache/kafka-$version.part" \
+    again mvn -q -B -f "$here/datadir/pom.xml" -Dkafka.version="$version" dependency:copy-dependencies -DoutputDirectory="$cache/kafka-$version.part" \
       >"$cache/mvn-$version.log" 2>&1 || {
       tail -20 "$cache/mvn-$version.log" >&2
       die "mvn could not fetch the jars named in compat/datadir/pom.xml"
@@ -151,7 +162,7 @@ install_venv() {
   say "confluent-kafka, kafka-python, aiokafka from PyPI into $cache/venv"
   rm -rf "$cache/venv"
   python3 -m venv "$cache/venv"
-  "$cache/venv/bin/pip" install -q --disable-pip-version-check -r "$here/python/requirements.txt" >"$cache/pip.log" 2>&1 || {
+  again "$cache/venv/bin/pip" install -q --disable-pip-version-check -r "$here/python/requirements.txt" >"$cache/pip.log" 2>&1 || {
     tail -20 "$cache/pip.log" >&2
     die "pip could not install compat/python/requirements.txt"
   }
@@ -167,7 +178,7 @@ install_node() {
   rm -rf "$cache/node" "$cache/node.part"
   mkdir -p "$cache/node.part"
   cp "$here/node/package.json" "$here/node/package-lock.json" "$here/node/.npmrc" "$cache/node.part/"
-  npm ci --prefix "$cache/node.part" --ignore-scripts --no-audit --no-fund >"$cache/npm.log" 2>&1 || {
+  again npm ci --prefix "$cache/node.part" --ignore-scripts --no-audit --no-fund >"$cache/npm.log" 2>&1 || {
     tail -20 "$cache/npm.log" >&2
     die "npm could not install compat/node/package-lock.json"
   }
@@ -183,7 +194,7 @@ install_go_driver() {
   stamped "$1" "$sum" && return 0
   say "building compat/$1 into $cache/drivers"
   mkdir -p "$cache/drivers"
-  (cd "$here/$1" && go build -trimpath -o "$cache/drivers/$1" .)
+  (cd "$here/$1" && again go build -trimpath -o "$cache/drivers/$1" .)
   echo "$sum" >"$cache/$1.stamp"
 }
 
@@ -193,7 +204,7 @@ install_suites() {
   sum=$(checksum "$here"/suites/modules/go.* "$here"/suites/*.mod "$here"/suites/*.sum)
   stamped suites "$sum" && return 0
   say "franz-go and kafka-go with their tests, from Go's module proxy"
-  (cd "$here/suites/modules" && go mod download)
+  (cd "$here/suites/modules" && again go mod download)
   dir=$(cd "$here/suites/modules" && go list -m -f '{{.Dir}}' github.com/twmb/franz-go)
   (cd "$dir" && go list -deps -test ./pkg/kgo >/dev/null)
   dir=$(cd "$here/suites/modules" && go list -m -f '{{.Dir}}' github.com/segmentio/kafka-go)
@@ -208,7 +219,7 @@ install_rust() {
   stamped rdkafka "$sum" && return 0
   say "building compat/rust into $cache/drivers"
   mkdir -p "$cache/drivers"
-  cargo build --locked --manifest-path "$here/rust/Cargo.toml" --target-dir "$cache/rust" >"$cache/cargo.log" 2>&1 || {
+  again cargo build --locked --manifest-path "$here/rust/Cargo.toml" --target-dir "$cache/rust" >"$cache/cargo.log" 2>&1 || {
     tail -20 "$cache/cargo.log" >&2
     die "cargo could not build compat/rust"
   }

@@ -73,8 +73,9 @@ func NewNode(opts Options) (*Node, error) {
 		"group.initial.rebalance.delay.ms":                 "0",
 	}
 	if opts.Kind == Kafka {
-		// Killed and started again, it waits until its former session has expired; the default of 9 s would be most of a test.
-		values["broker.heartbeat.interval.ms"], values["broker.session.timeout.ms"] = "500", "3000"
+		// Killed and started again, it waits until its former session has expired; the default of 9 s would be most of a test. With 3 s
+		// a busy machine fences it, and it has no leaders for a moment.
+		values["broker.heartbeat.interval.ms"], values["broker.session.timeout.ms"] = "500", "6000"
 	}
 	maps.Copy(values, opts.Properties)
 	var text strings.Builder
