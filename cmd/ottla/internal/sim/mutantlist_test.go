@@ -32,7 +32,7 @@ var mutants = []mutant.Mutant{
 	},
 	{
 		Name: "failed flush passed over", File: "storage/log/flush.go",
-		Edits: []mutant.Edit{{"	if err := l.sync(p); err != nil {\n", "	if err := l.sync(p); err != nil && false {\n"}},
+		Edits: []mutant.Edit{{"return l.sync(p) }); err != nil {\n", "return l.sync(p) }); err != nil && false {\n"}},
 	},
 	{
 		Name: "duplicate accepted", File: "storage/producer/check.go",
