@@ -277,4 +277,14 @@ func TestISRChanges(t *testing.T) {
 			t.Errorf("partition %d was told %v, want %s", n, got, want)
 		}
 	}
+	if failed := c.Failed.Load(); failed != 2 {
+		t.Errorf("%d were counted as refused", failed)
+	}
+	wish := &partition.AlterPartition{ISR: make([]partition.ISRMember, 2)}
+	for _, before := range []int{1, 2, 3, 3} {
+		c.count(isrWish{wish: wish, before: before}, protocol.None)
+	}
+	if shrinks, expands := c.Shrinks.Load(), c.Expands.Load(); shrinks != 2 || expands != 1 {
+		t.Errorf("%d shrinks and %d expands were counted", shrinks, expands)
+	}
 }

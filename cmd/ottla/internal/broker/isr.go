@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kmsg"
@@ -30,6 +31,9 @@ type ISRChanges struct {
 	Send   Send
 	Wake   func()
 
+	// How many wishes were granted that take members out, and in, and how many refused; for metrics to read.
+	Shrinks, Expands, Failed atomic.Int64
+
 	mu       sync.Mutex
 	wished   []isrWish
 	waiting  bool
@@ -40,14 +44,19 @@ type ISRChanges struct {
 type isrWish struct {
 	tp     protocol.TopicPartition
 	wish   *partition.AlterPartition
+	before int // how many were in sync as far as the metadata knew
 	answer ISRAnswer
 }
 
 // Ask queues a wish; a later one of the same partition takes its place.
 func (c *ISRChanges) Ask(tp protocol.TopicPartition, wish *partition.AlterPartition, answer func(now time.Time, result partition.AlterResult)) {
+	w := isrWish{tp: tp, wish: wish, before: len(wish.ISR), answer: answer}
+	if known := c.Image().Partition(tp); known != nil {
+		w.before = len(known.ISR)
+	}
 	c.mu.Lock()
 	c.wished = slices.DeleteFunc(c.wished, func(w isrWish) bool { return w.tp == tp })
-	c.wished = append(c.wished, isrWish{tp, wish, answer})
+	c.wished = append(c.wished, w)
 	c.mu.Unlock()
 	c.Wake()
 }
@@ -167,11 +176,24 @@ func (c *ISRChanges) take(now time.Time, sent []isrWish, resp kmsg.Response, err
 		if !answered {
 			result.Error = protocol.UnknownServerError
 		}
+		c.count(w, result.Error)
 		if result.Error != protocol.None {
 			c.mu.Lock()
 			c.next = now.Add(isrPause)
 			c.mu.Unlock()
 		}
 		w.answer(now, result)
+	}
+}
+
+// count counts as ReplicaManager's IsrShrinksPerSec, IsrExpandsPerSec and FailedIsrUpdatesPerSec do.
+func (c *ISRChanges) count(w isrWish, refusal protocol.ErrorCode) {
+	switch {
+	case refusal != protocol.None:
+		c.Failed.Add(1)
+	case len(w.wish.ISR) < w.before:
+		c.Shrinks.Add(1)
+	case len(w.wish.ISR) > w.before:
+		c.Expands.Add(1)
 	}
 }

@@ -32,6 +32,7 @@ type Source struct {
 	Transactions *shard.Manager
 	Markers      *broker.Markers
 	Additions    *broker.Additions
+	ISR          *broker.ISRChanges // nil: nobody follows
 	Pool         *compress.Pool
 	Image        func() *metadata.Image
 	Quorum       func() quorum.Status

@@ -19,6 +19,7 @@ var (
 	produceFailed   = topicCounter("kafka_server_brokertopicmetrics_failedproducerequests_total", "Batches refused; without a label: of all topics.")
 	fetchRequests   = topicCounter("kafka_server_brokertopicmetrics_totalfetchrequests_total", "Partitions read; without a label: of all topics.")
 	fetchFailed     = topicCounter("kafka_server_brokertopicmetrics_failedfetchrequests_total", "Partitions that could not be read; without a label: of all topics.")
+	replicatedIn    = counter("kafka_server_brokertopicmetrics_replicationbytesin_total", "Bytes copied from leaders.")
 	replicatedOut   = counter("kafka_server_brokertopicmetrics_replicationbytesout_total", "Bytes given to followers.")
 
 	partitionCount  = gauge("kafka_server_replicamanager_partitioncount", "Partitions on this node.")
@@ -27,6 +28,10 @@ var (
 	underReplicated = gauge("kafka_server_replicamanager_underreplicatedpartitions", "Partitions that this node leads and that lack in-sync replicas.")
 	underMinISR     = gauge("kafka_server_replicamanager_underminisrpartitioncount", "Of those, with fewer than min.insync.replicas.")
 	atMinISR        = gauge("kafka_server_replicamanager_atminisrpartitioncount", "Of those, with exactly min.insync.replicas.")
+
+	isrShrinks = counter("kafka_server_replicamanager_isrshrinks_total", "Times that the controller took members of an ISR out as leaders here asked for.")
+	isrExpands = counter("kafka_server_replicamanager_isrexpands_total", "Times that it let members in.")
+	isrFailed  = counter("kafka_server_replicamanager_failedisrupdates_total", "Times that it refused.")
 
 	partitionUnderReplicated = gauge("kafka_cluster_partition_underreplicated", "1 if this node leads the partition and it lacks in-sync replicas.", "topic", "partition")
 	partitionUnderMinISR     = gauge("kafka_cluster_partition_underminisr", "1 if it has fewer than min.insync.replicas.", "topic", "partition")
@@ -65,6 +70,7 @@ func (c *Collector) collectTraffic(p page) {
 		put(fetchRequests, t.FetchRequests.Load())
 		put(fetchFailed, t.FetchFailed.Load())
 		if topic == "" {
+			p.put(replicatedIn, float64(t.ReplicatedIn.Load()))
 			p.put(replicatedOut, float64(t.ReplicatedOut.Load()))
 		}
 	})
@@ -97,6 +103,13 @@ func (c *Collector) collectReplicas(p page, local []replica.Description) {
 	p.put(underReplicated, float64(lacking))
 	p.put(underMinISR, float64(under))
 	p.put(atMinISR, float64(at))
+	var shrinks, expands, failed int64
+	if isr := c.source.ISR; isr != nil {
+		shrinks, expands, failed = isr.Shrinks.Load(), isr.Expands.Load(), isr.Failed.Load()
+	}
+	p.put(isrShrinks, float64(shrinks))
+	p.put(isrExpands, float64(expands))
+	p.put(isrFailed, float64(failed))
 }
 
 // collectPartitions makes the series of each partition on this node.
