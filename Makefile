@@ -22,7 +22,7 @@ INEFFASSIGN := github.com/gordonklaus/ineffassign@v0.2.0
 MISSPELL    := github.com/client9/misspell/cmd/misspell@v0.3.4
 ERRORLINT   := codeberg.org/polyfloyd/go-errorlint@v1.9.1
 
-.PHONY: all install build run test test-quick unit race lint cross torn fuzz soak-fuzz powercut fulldisk sim sim-cluster sim-brokers soak-sim soak-sim-cluster soak-sim-brokers compat suites readme-table consumers tools applications diff dumpcheck compaction handover cluster crash many chaos soak-chaos soak-eos edge bench rebalance rebalance-alone lag control control-soak control-sample clean
+.PHONY: all install build run test test-quick unit race lint cross torn fuzz soak-fuzz powercut fulldisk sim sim-cluster sim-brokers soak-sim soak-sim-cluster soak-sim-brokers compat suites readme-table consumers tools applications diff dumpcheck compaction handover cluster cluster-placement cluster-long crash many chaos soak-chaos soak-eos edge bench rebalance rebalance-alone lag control control-soak control-sample clean
 
 all: build
 
@@ -119,6 +119,12 @@ handover: build ## directories of three versions of Apache Kafka to Ottla and ba
 
 cluster: build ## brokers of Ottla, alone and beside Apache Kafka's, under Apache Kafka's controllers
 	compat/run.sh cluster
+
+cluster-placement: build ## brokers of both kinds side by side: each leads, coordinates, hangs, is read from, is reassigned in turn
+	compat/run.sh cluster-placement
+
+cluster-long: build ## the first part of that for long, in clusters of three brokers: OTTLA_CLUSTER_ROUNDS
+	compat/run.sh cluster-long
 
 crash: build
 	compat/run.sh crash

@@ -13,7 +13,10 @@
 #   run.sh compaction-long   that tester with OTTLA_COMPACTION_MESSAGES messages (1000000) on both at the same time, measured
 #   run.sh handover    directories of Apache Kafka 4.4.0, 4.1.2 and 3.9.2 to Ottla and back
 #   run.sh cluster     brokers of Ottla, alone and beside Apache Kafka's, under Apache Kafka's controllers
-#   run.sh cluster-move-long   a cluster of Apache Kafka is moved to Ottla and back under load, OTTLA_MOVE_CALM_SECONDS (60) before each step
+#   run.sh cluster-placement   brokers of both kinds side by side: each leads, coordinates, hangs, is read from, is reassigned in turn
+#   run.sh cluster-long   the first part of that for long, in clusters of three: each broker leads OTTLA_CLUSTER_ROUNDS times (20)
+#   run.sh cluster-move   a cluster of Apache Kafka is moved to Ottla and back under load
+#   run.sh cluster-move-long   the same, measured, OTTLA_MOVE_CALM_SECONDS (60) before each step
 #   run.sh crash       kill -9 under load, restart; with 1 GB of log; and the measured start, memory and size
 #   run.sh many        only the part of crash with many partitions: OTTLA_MANY_PARTITIONS idle ones (2000), and OTTLA_KILL_PARTITIONS
 #                      (500) with OTTLA_KILL_MEGABYTES (50) in all that meet kill -9 OTTLA_KILL_AFTER_SECONDS after the last (0)
@@ -132,6 +135,18 @@ case "${1:-}" in
   cluster)
     "$here/install.sh"
     run_tests 'TestCluster(Broker|Refused|Static|Snapshot|Mixed|Failover|Versions)' 30m
+    ;;
+  cluster-placement)
+    "$here/install.sh"
+    run_tests TestClusterPlacement 30m
+    ;;
+  cluster-long)
+    "$here/install.sh"
+    run_tests TestClusterPlacementLong 120m
+    ;;
+  cluster-move)
+    "$here/install.sh"
+    run_tests TestClusterMove 30m
     ;;
   cluster-move-long)
     "$here/install.sh"

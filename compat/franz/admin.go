@@ -53,14 +53,19 @@ func (c *Client) listOffset(ctx context.Context, topic string, partition int32, 
 	return answer.Offset, answer.Timestamp, kerr.ErrorForCode(answer.ErrorCode)
 }
 
-// CreateTopic creates a topic with one replica a partition.
+// CreateTopic creates a topic with as many replicas a partition as the cluster gives by itself.
 func (c *Client) CreateTopic(ctx context.Context, topic string, partitions int, configs map[string]string) error {
+	return c.CreateReplicated(ctx, topic, partitions, -1, configs)
+}
+
+// CreateReplicated is CreateTopic with so many replicas of each partition.
+func (c *Client) CreateReplicated(ctx context.Context, topic string, partitions, replicas int, configs map[string]string) error {
 	values := map[string]*string{}
 	for k, v := range configs {
 		values[k] = &v
 	}
 	return c.admin(func(_ *kgo.Client, a *kadm.Client) error {
-		resp, err := a.CreateTopic(ctx, int32(partitions), 1, values, topic)
+		resp, err := a.CreateTopic(ctx, int32(partitions), int16(replicas), values, topic)
 		if err != nil && suite.ErrorName(err) == "" {
 			return fmt.Errorf("create %s: %w", topic, err)
 		}
