@@ -185,6 +185,20 @@ func (e *entries) trim() error {
 	})
 }
 
+// dropUnknown cuts off the file what stands behind the entries that are known to be in it.
+func (e *entries) dropUnknown() error {
+	return e.file.with(true, func(file vfs.File) error {
+		e.mu.RLock()
+		known := int64(e.stored) * int64(e.size)
+		e.mu.RUnlock()
+		size, err := file.Size()
+		if err != nil || size <= known {
+			return err
+		}
+		return file.Truncate(known)
+	})
+}
+
 // exact tells that a file of so many bytes has the entries that are said to be in it, and no others.
 func (e *entries) exact(sizeBytes int64) bool {
 	e.mu.RLock()

@@ -353,5 +353,8 @@ func (s *Segment) cutIndexes(offset protocol.Offset) error {
 	if err := s.offsets.cut(i + 1); err != nil {
 		return err
 	}
-	return s.Unseal()
+	if err := s.Unseal(); err != nil {
+		return err
+	}
+	return s.times.dropUnknown() // what Seal added, and Resume has left there
 }

@@ -186,6 +186,40 @@ func TestIndexBytes(t *testing.T) {
 	}
 }
 
+// TestTruncateSealedTimes: the entry with which a time index was sealed goes when the batch goes that it tells of, also from a
+// segment that was resumed since.
+func TestTruncateSealedTimes(t *testing.T) {
+	made, disk := makeSegment(t, 0, 80)
+	n := &naive{}
+	for i, timestamp := range []int64{10, 20, 30, 40, 50, 60} {
+		n.add(t, made, batchAt(protocol.Offset(i), 1, 0, timestamp))
+	}
+	check(t, made.Seal())
+	made.Close()
+	sizes := map[string]int64{}
+	for _, suffix := range []string{IndexSuffix, TimeIndexSuffix} {
+		data, err := vfs.ReadFile(disk, path.Join("d", FileName(0, suffix)))
+		check(t, err)
+		sizes[suffix] = int64(len(data))
+	}
+	present := Present{Log: n.size, Index: sizes[IndexSuffix], TimeIndex: sizes[TimeIndexSuffix], TxnIndex: -1}
+	s := Open(NewFileCache(disk, 10), "d", 0, Options{IntervalBytes: 80, IndexBytes: 1 << 20}, present)
+	_, err := s.Resume(present, Trusting, nil)
+	check(t, err)
+	next, err := s.Truncate(5, 1)
+	check(t, err)
+	if next != 5 {
+		t.Errorf("it ends at %d", next)
+	}
+	times, err := vfs.ReadFile(disk, path.Join("d", FileName(0, TimeIndexSuffix)))
+	check(t, err)
+	for at := 0; at < len(times); at += TimeEntryBytes {
+		if offset := binary.BigEndian.Uint32(times[at+8:]); offset >= 5 {
+			t.Errorf("the time index tells of offset %d, which was cut off", offset)
+		}
+	}
+}
+
 func TestIndexesRise(t *testing.T) {
 	s, _ := makeSegment(t, 0, 0)
 	n := &naive{}
