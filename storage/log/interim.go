@@ -13,6 +13,10 @@ import (
 // again. A start after a kill reads what came after them batch by batch.
 const interimBytes = 256 << 10
 
+// leftBytes is how much a start leaves unwritten, which is all but what kills one after another add up to: at a start of many logs
+// writing costs more than reading, and Maintain comes soon after.
+const leftBytes = 4 << 20
+
 // interim is a snapshot of the producers within the active segment. Apache Kafka writes them when it rolls and when it
 // stops; a start after a kill then goes through the whole segment. It is not synced: a start after a power cut, which may
 // find a shorter log than it speaks of, does not read it.
@@ -44,10 +48,10 @@ func (i *interim) renew(l *Log) error {
 }
 
 // short tells that the index files of the resumed last segment end so little before the .log that they can stay as they are,
-// as during the life of the process that died: at a start of many logs writing costs more than reading.
+// as during the life of the process that died.
 func (o *opening) short(w segment.Walked) bool {
 	missing, exact := o.active().Unstored(o.present[len(o.present)-1])
-	return o.state.Trust == SameBoot && w.Damage == nil && exact && missing < interimBytes
+	return o.state.Trust == SameBoot && w.Damage == nil && exact && missing < leftBytes
 }
 
 // storeProducers writes the present producers down, unless so few bytes were replayed after the newest snapshot, which a process
@@ -62,7 +66,7 @@ func (o *opening) storeProducers(replayed int64) error {
 		unstored, _ := active.Unstored(o.present[len(o.present)-1])
 		found.size -= max(unstored, replayed)
 	}
-	if missing := active.Size() - found.size; missing > 0 && missing < interimBytes {
+	if missing := active.Size() - found.size; missing > 0 && missing < leftBytes {
 		o.interim = found
 		return nil
 	}
