@@ -22,7 +22,7 @@ INEFFASSIGN := github.com/gordonklaus/ineffassign@v0.2.0
 MISSPELL    := github.com/client9/misspell/cmd/misspell@v0.3.4
 ERRORLINT   := codeberg.org/polyfloyd/go-errorlint@v1.9.1
 
-.PHONY: all install build run test test-quick unit race lint cross torn fuzz soak-fuzz powercut fulldisk sim sim-cluster sim-brokers soak-sim soak-sim-cluster soak-sim-brokers compat suites readme-table consumers tools applications diff dumpcheck compaction handover cluster cluster-placement cluster-long crash many chaos soak-chaos soak-eos edge bench rebalance rebalance-alone lag control control-soak control-sample clean
+.PHONY: all install build run test test-quick unit race lint cross torn fuzz soak-fuzz powercut fulldisk sim sim-cluster sim-brokers soak-sim soak-sim-cluster soak-sim-brokers compat suites readme-table consumers tools applications diff dumpcheck compaction handover cluster cluster-move cluster-move-long cluster-placement cluster-long crash many chaos soak-chaos soak-eos edge bench rebalance rebalance-alone lag control control-soak control-sample clean
 
 all: build
 
@@ -125,6 +125,12 @@ cluster-placement: build ## brokers of both kinds side by side: each leads, coor
 
 cluster-long: build ## the first part of that for long, in clusters of three brokers: OTTLA_CLUSTER_ROUNDS
 	compat/run.sh cluster-long
+
+cluster-move: build ## a cluster of Apache Kafka to Ottla and back, under load
+	compat/run.sh cluster-move
+
+cluster-move-long: build ## the same, measured, with a table in testdata/soak/clustermove.txt
+	compat/run.sh cluster-move-long
 
 crash: build
 	compat/run.sh crash
