@@ -8,9 +8,8 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"time"
-
-	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"ottla/compat/franz"
 	"ottla/compat/harness"
@@ -19,9 +18,10 @@ import (
 // bench is one run over all lines.
 type bench struct {
 	settings
-	servers []*server
-	lines   []*line
-	begin   time.Time
+	servers  []*server // nodes that are alone
+	clusters []*server
+	lines    []*line
+	begin    time.Time
 
 	matching int // lines that were asked for
 }
@@ -37,6 +37,8 @@ type line struct {
 	end func() error
 	// alone marks a line that starts servers of its own.
 	alone bool
+	// cluster marks a line that is measured on clusters.
+	cluster bool
 	// left says why the line could not be measured.
 	left string
 
@@ -53,12 +55,44 @@ type figure struct {
 
 type figures []figure
 
-// server is one of the two that are measured.
+// server is one of the two that are measured: a node that is alone, or the brokers of a cluster (cluster.go).
 type server struct {
-	*harness.Node
-	ref   *franz.Client // for what surrounds the measured load
-	dir   string
-	count int // topics made, for their names
+	kind     harness.Kind
+	node     *harness.Node // that is alone; nil in a cluster
+	brokers  []broker
+	replicas int // of each partition
+	close    func()
+
+	ref     *franz.Client // for what surrounds the measured load
+	dir     string
+	count   int                 // topics made, for their names
+	leaders map[string][]string // addresses by topic and partition
+}
+
+// broker is a process whose use counts.
+type broker interface {
+	Addr() string
+	DataDir() string
+	LogTail(lines int) string
+	Process() *harness.Process
+}
+
+// Kind is the kind of all brokers.
+func (s *server) Kind() harness.Kind { return s.kind }
+
+// Addr is host:port of the first broker.
+func (s *server) Addr() string { return s.brokers[0].Addr() }
+
+// leader is host:port of the broker that leads a partition of a topic that was made here.
+func (s *server) leader(topic string, partition int) string { return s.leaders[topic][partition] }
+
+// logTail gives the last lines that each broker printed.
+func (s *server) logTail(lines int) string {
+	var all []string
+	for _, one := range s.brokers {
+		all = append(all, one.LogTail(lines))
+	}
+	return strings.Join(all, "\n")
 }
 
 // properties are laid over the harness's for both servers alike. Data that a round leaves behind goes soon, and its memory with
@@ -91,53 +125,17 @@ func newServer(kind harness.Kind, dir string, more map[string]string) (*server, 
 	if err != nil {
 		return nil, err
 	}
-	return &server{Node: node, ref: franz.New(node.Addr()), dir: dir}, nil
-}
-
-// topic makes a new topic and waits until all its partitions have their leader.
-func (s *server) topic(ctx context.Context, partitions int) (string, error) {
-	s.count++
-	name := fmt.Sprintf("bench-%d", s.count)
-	if err := s.ref.CreateTopic(ctx, name, partitions, nil); err != nil {
-		return "", err
-	}
-	c, err := dial(ctx, s.Addr())
-	if err != nil {
-		return "", err
-	}
-	defer func() { _ = c.Close() }()
-	req := kmsg.NewPtrListOffsetsRequest()
-	req.Version, req.ReplicaID = 1, -1
-	topic := kmsg.NewListOffsetsRequestTopic()
-	topic.Topic = name
-	for p := range partitions {
-		part := kmsg.NewListOffsetsRequestTopicPartition()
-		part.Partition, part.Timestamp = int32(p), -1
-		topic.Partitions = append(topic.Partitions, part)
-	}
-	req.Topics = append(req.Topics, topic)
-	for ctx.Err() == nil {
-		resp, err := c.ask(req)
-		if err != nil {
-			return "", err
-		}
-		led := true
-		for _, part := range resp.(*kmsg.ListOffsetsResponse).Topics[0].Partitions { //nolint:forcetypeassert // ResponseKind
-			led = led && part.ErrorCode == 0
-		}
-		if led {
-			return name, nil
-		}
-		time.Sleep(retryPause)
-	}
-	return "", ctx.Err()
+	return &server{
+		kind: kind, node: node, brokers: []broker{node}, replicas: 1, close: node.Close,
+		ref: franz.New(node.Addr()), dir: dir, leaders: map[string][]string{},
+	}, nil
 }
 
 // all runs the lines that were asked for. What was measured until an error stays in the report.
 func (b *bench) all(ctx context.Context) error {
 	defer func() {
-		for _, s := range b.servers {
-			s.Close()
+		for _, s := range slices.Concat(b.servers, b.clusters) {
+			s.close()
 		}
 	}()
 	b.begin = time.Now()
@@ -186,7 +184,7 @@ func (b *bench) line(ctx context.Context, l *line) (err error) {
 			s := servers[(i+n)%len(servers)] // who comes first alternates too
 			got, err := l.round(ctx, s)
 			if err != nil {
-				return fmt.Errorf("%s, round %d: %w\n%s", s.Kind(), n, err, s.LogTail(5))
+				return fmt.Errorf("%s, round %d: %w\n%s", s.Kind(), n, err, s.logTail(5))
 			}
 			harness.Progress("%s: round %d of %d, %s: %s", l.name, n, b.rounds, s.Kind(), got)
 			if n > 0 {
@@ -223,6 +221,9 @@ func (b *bench) serversFor(ctx context.Context, l *line) ([]*server, error) {
 		}
 		return all, nil
 	}
+	if l.cluster {
+		return b.startClusters(ctx)
+	}
 	if b.servers != nil {
 		return b.servers, nil
 	}
@@ -235,7 +236,7 @@ func (b *bench) serversFor(ctx context.Context, l *line) ([]*server, error) {
 		if err != nil {
 			return nil, err
 		}
-		if _, err := s.Start(ctx); err != nil {
+		if _, err := s.node.Start(ctx); err != nil {
 			return nil, err
 		}
 		b.servers = append(b.servers, s)

@@ -17,6 +17,7 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kgo"
 
+	"ottla/compat/bench/latency"
 	"ottla/compat/harness"
 )
 
@@ -28,7 +29,7 @@ const clientRecordBytes = 1024
 func clientLines(s settings, records int) []*line {
 	stored := &clientTopics{records: records, names: map[string]string{}}
 	return []*line{
-		{name: "Java ProducerPerformance", round: javaProducer{records}.round},
+		{name: "Java ProducerPerformance", round: javaProducer{records, clientRecordBytes, 6}.round},
 		{name: "kcat (librdkafka) producing", prepare: stored.makeInput(s.dir), round: stored.kcatProduce},
 		{name: "franz-go producing", round: func(ctx context.Context, s *server) (figures, error) { return kgoProduce(ctx, s, records) }},
 		{name: "kcat (librdkafka) consuming", prepare: stored.fill, round: stored.kcatConsume},
@@ -55,8 +56,8 @@ func command(ctx context.Context, out *bytes.Buffer, argv ...string) error {
 }
 
 // clientFigures are those of a client that moved so many records.
-func clientFigures(records int, seconds float64, used usage) figures {
-	mb := float64(records) * clientRecordBytes
+func clientFigures(records, recordBytes int, seconds float64, used usage) figures {
+	mb := float64(records * recordBytes)
 	return figures{
 		{name: "MB/s", value: mb / 1e6 / seconds, higher: true},
 		{name: "CPU s/GB", value: used.cpuSeconds / (mb / 1e9)},
@@ -73,13 +74,13 @@ func (s *server) produced(ctx context.Context, topic string, got figures) (figur
 // kcatPasses is how often kcat reads the topic in one round: once is over too soon to be measured.
 const kcatPasses = 5
 
-type javaProducer struct{ records int }
+type javaProducer struct{ records, recordBytes, partitions int }
 
 // The last line that ProducerPerformance prints.
 var performance = regexp.MustCompile(`records sent, ([0-9.]+) records/sec .* ([0-9]+) ms 50th, [0-9]+ ms 95th, ([0-9]+) ms 99th`)
 
 func (j javaProducer) round(ctx context.Context, s *server) (figures, error) {
-	topic, err := s.topic(ctx, 6)
+	topic, err := s.topic(ctx, j.partitions)
 	if err != nil {
 		return nil, err
 	}
@@ -88,7 +89,7 @@ func (j javaProducer) round(ctx context.Context, s *server) (figures, error) {
 		return command(ctx, &out, "java", "-Xmx256M", "-cp", harness.KafkaClassPath(),
 			"-Dlog4j2.configurationFile="+filepath.Join(harness.CompatDir(), "java", "log4j2-tools.xml"),
 			"org.apache.kafka.tools.ProducerPerformance", "--bootstrap-server", s.Addr(), "--topic", topic,
-			"--num-records", strconv.Itoa(j.records), "--record-size", strconv.Itoa(clientRecordBytes), "--throughput", "-1")
+			"--num-records", strconv.Itoa(j.records), "--record-size", strconv.Itoa(j.recordBytes), "--throughput", "-1")
 	})
 	if err != nil {
 		return nil, err
@@ -106,7 +107,7 @@ func (j javaProducer) round(ctx context.Context, s *server) (figures, error) {
 	if err != nil {
 		return nil, err
 	}
-	got, err := s.produced(ctx, topic, clientFigures(j.records, float64(j.records)/perSecond, used))
+	got, err := s.produced(ctx, topic, clientFigures(j.records, j.recordBytes, float64(j.records)/perSecond, used))
 	return append(got, figure{name: "p99 ms", value: out99}), err
 }
 
@@ -136,7 +137,7 @@ func kgoProduce(ctx context.Context, s *server, records int) (figures, error) {
 	if err != nil {
 		return nil, err
 	}
-	return s.produced(ctx, topic, clientFigures(records, used.wall.Seconds(), used))
+	return s.produced(ctx, topic, clientFigures(records, clientRecordBytes, used.wall.Seconds(), used))
 }
 
 // clientTopics are topics that are read again and again, and the file that kcat sends.
@@ -177,7 +178,7 @@ func (c *clientTopics) kcatProduce(ctx context.Context, s *server) (figures, err
 	if err != nil {
 		return nil, err
 	}
-	return s.produced(ctx, topic, clientFigures(c.records, used.wall.Seconds(), used))
+	return s.produced(ctx, topic, clientFigures(c.records, clientRecordBytes, used.wall.Seconds(), used))
 }
 
 // fill writes the topic that is read.
@@ -195,7 +196,7 @@ func (c *clientTopics) fill(ctx context.Context, s *server) error {
 		return err
 	}
 	defer func() { _ = conn.Close() }()
-	return conn.pipeline(c.records/16, 5, &histogram{})
+	return conn.pipeline(c.records/16, 5, &latency.Histogram{})
 }
 
 func (c *clientTopics) kcatConsume(ctx context.Context, s *server) (figures, error) {
@@ -210,7 +211,7 @@ func (c *clientTopics) kcatConsume(ctx context.Context, s *server) (figures, err
 	if err != nil {
 		return nil, err
 	}
-	return clientFigures(kcatPasses*c.records, used.wall.Seconds(), used), nil
+	return clientFigures(kcatPasses*c.records, clientRecordBytes, used.wall.Seconds(), used), nil
 }
 
 func (c *clientTopics) kgoConsume(ctx context.Context, s *server) (figures, error) {
@@ -234,5 +235,5 @@ func (c *clientTopics) kgoConsume(ctx context.Context, s *server) (figures, erro
 	if err != nil {
 		return nil, err
 	}
-	return clientFigures(c.records, used.wall.Seconds(), used), nil
+	return clientFigures(c.records, clientRecordBytes, used.wall.Seconds(), used), nil
 }

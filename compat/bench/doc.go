@@ -6,6 +6,9 @@
 // are thrown away by the kernel. Real clients stand beside it (clients.go). A rate is held without coordinated omission: a
 // latency counts from the moment at which the record was to be sent, whatever came between (rate.go).
 //
+// Lines of RF 3 (cluster.go) are measured on three brokers of each kind, each set under a controller of Apache Kafka of its own; loads
+// go to each partition's leader, and what the brokers use is added up.
+//
 // The broker's processor time is read from /proc, its peak of memory too, reset before each round. How large the batches were that
 // a client gathered is read from the segments (stored.go).
 //

@@ -12,6 +12,8 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kerr"
 	"golang.org/x/sys/unix"
+
+	"ottla/compat/bench/latency"
 )
 
 // fetchVersion is the last that is framed without compact fields.
@@ -144,11 +146,11 @@ func (c *catchUp) prepare(ctx context.Context, s *server) error {
 	}
 	c.topics[s.Addr()] = topic
 	for p := range c.connections {
-		conn, err := openProduce(ctx, s.Addr(), newProduceFrame(topic, int32(p), newBatch(storedBatchRecords, storedBatchBytes)), false)
+		conn, err := openProduce(ctx, s.leader(topic, p), newProduceFrame(topic, int32(p), newBatch(storedBatchRecords, storedBatchBytes)), false)
 		if err != nil {
 			return err
 		}
-		if err := conn.pipeline(c.batches, 5, &histogram{}); err != nil {
+		if err := conn.pipeline(c.batches, 5, &latency.Histogram{}); err != nil {
 			return err
 		}
 		_ = conn.Close()
@@ -158,15 +160,16 @@ func (c *catchUp) prepare(ctx context.Context, s *server) error {
 
 func (c *catchUp) round(ctx context.Context, s *server) (figures, error) {
 	var all []*fetchConn
+	topic := c.topics[s.Addr()]
 	for p := range c.connections {
-		f, err := openFetch(ctx, s.Addr(), c.topics[s.Addr()], int32(p), 1, fetchBytes, 500)
+		f, err := openFetch(ctx, s.leader(topic, p), topic, int32(p), 1, fetchBytes, 500)
 		if err != nil {
 			return nil, err
 		}
 		defer func() { _ = f.Close() }()
 		all = append(all, f)
 	}
-	latencies := &histogram{}
+	latencies := &latency.Histogram{}
 	used, err := s.during(func() error {
 		var group sync.WaitGroup
 		errs := make([]error, len(all))
@@ -184,18 +187,18 @@ func (c *catchUp) round(ctx context.Context, s *server) (figures, error) {
 		return nil, err
 	}
 	bytes := float64(c.connections*c.passes*c.batches) * storedBatchBytes
-	return append(append(throughput(0, bytes, false, used), latencies.figures()...), used.peak()), nil
+	return append(append(throughput(0, bytes, false, used), quantiles(latencies)...), used.peak()), nil
 }
 
 // pass reads a partition once. A batch of which only a part came is asked for again.
-func (c *catchUp) pass(f *fetchConn, latencies *histogram) error {
+func (c *catchUp) pass(f *fetchConn, latencies *latency.Histogram) error {
 	for batch := 0; batch < c.batches; {
 		begin := time.Now()
 		size, err := f.fetch(int64(batch * storedBatchRecords))
 		if err != nil {
 			return err
 		}
-		latencies.add(time.Since(begin))
+		latencies.Add(time.Since(begin))
 		if size < storedBatchBytes {
 			return fmt.Errorf("a fetch of batch %d of %d gave %d bytes", batch, c.batches, size)
 		}
@@ -214,18 +217,18 @@ func (t tail) round(ctx context.Context, s *server) (figures, error) {
 	if err != nil {
 		return nil, err
 	}
-	producer, err := openProduce(ctx, s.Addr(), newProduceFrame(topic, 0, newBatch(1, t.recordBytes)), t.idempotent)
+	producer, err := openProduce(ctx, s.leader(topic, 0), newProduceFrame(topic, 0, newBatch(1, t.recordBytes)), t.idempotent)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { _ = producer.Close() }()
-	consumer, err := openFetch(ctx, s.Addr(), topic, 0, 1, fetchBytes, 500)
+	consumer, err := openFetch(ctx, s.leader(topic, 0), topic, 0, 1, fetchBytes, 500)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { _ = consumer.Close() }()
 	total := int(float64(t.perSecond) * t.seconds)
-	latencies := &histogram{}
+	latencies := &latency.Histogram{}
 	used, err := s.during(func() error {
 		due := newSchedule(t.perSecond)
 		var group sync.WaitGroup
@@ -254,10 +257,10 @@ func (t tail) round(ctx context.Context, s *server) (figures, error) {
 		return nil, err
 	}
 	out := figures{{name: "CPU us/record", value: used.cpuSeconds / float64(total) * 1e6}}
-	return append(append(out, latencies.figures()...), used.peak()), nil
+	return append(append(out, quantiles(latencies)...), used.peak()), nil
 }
 
-func (t tail) consume(f *fetchConn, total int, due schedule, latencies *histogram) error {
+func (t tail) consume(f *fetchConn, total int, due schedule, latencies *latency.Histogram) error {
 	for offset := 0; offset < total; {
 		size, err := f.fetch(int64(offset))
 		if err != nil {
@@ -265,7 +268,7 @@ func (t tail) consume(f *fetchConn, total int, due schedule, latencies *histogra
 		}
 		now := time.Now()
 		for range size / t.recordBytes {
-			latencies.add(now.Sub(due.at(offset)))
+			latencies.Add(now.Sub(due.at(offset)))
 			offset++
 		}
 	}

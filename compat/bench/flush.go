@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"sync"
 
+	"ottla/compat/bench/latency"
 	"ottla/compat/powercut"
 )
 
@@ -68,11 +69,11 @@ func (f *flushLoad) prepare(ctx context.Context, s *server) error {
 	if err != nil {
 		return err
 	}
-	if _, err := fresh.Start(ctx); err != nil {
+	if _, err := fresh.node.Start(ctx); err != nil {
 		return err
 	}
 	f.nodes = append(f.nodes, fresh)
-	s.Node, s.ref = fresh.Node, fresh.ref
+	*s = *fresh
 	_, err = f.round(ctx, s) // not measured: the code of the one server is compiled while it runs
 	return err
 }
@@ -80,7 +81,7 @@ func (f *flushLoad) prepare(ctx context.Context, s *server) error {
 func (f *flushLoad) end() error {
 	var errs []error
 	for _, node := range f.nodes {
-		node.Close()
+		node.close()
 	}
 	for _, disk := range f.disks {
 		errs = append(errs, disk.Close(), os.RemoveAll(filepath.Dir(disk.Mount)))
@@ -97,14 +98,14 @@ func (f *flushLoad) round(ctx context.Context, s *server) (figures, error) {
 	batch := newBatch(1, recordBytes)
 	var all []*produceConn
 	for i := range f.producers {
-		c, err := openProduce(ctx, s.Addr(), newProduceFrame(topic, int32(i%f.partitions), batch), false)
+		c, err := openProduce(ctx, s.leader(topic, i%f.partitions), newProduceFrame(topic, int32(i%f.partitions), batch), false)
 		if err != nil {
 			return nil, err
 		}
 		defer func() { _ = c.Close() }()
 		all = append(all, c)
 	}
-	latencies := &histogram{}
+	latencies := &latency.Histogram{}
 	used, err := s.during(func() error {
 		var group sync.WaitGroup
 		errs := make([]error, len(all))
@@ -121,5 +122,5 @@ func (f *flushLoad) round(ctx context.Context, s *server) (figures, error) {
 		return nil, err
 	}
 	requests := float64(f.producers * f.requests)
-	return append(throughput(requests, requests*recordBytes, true, used), latencies.figures()...), nil
+	return append(throughput(requests, requests*recordBytes, true, used), quantiles(latencies)...), nil
 }

@@ -1,6 +1,9 @@
 package main
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // allLines are all measured loads, in the order of the report.
 func allLines(s settings) []*line {
@@ -23,5 +26,5 @@ func allLines(s settings) []*line {
 		(&catchUp{connections: 2, batches: n(8192), passes: 4, topics: map[string]string{}}).line("fetch 1 MiB, 2 connections"),
 		(&groupLoad{members: 100, partitions: 1000, topics: map[string]string{}}).line("group of 100, 1,000 partitions, classic"),
 		(&groupLoad{members: 100, partitions: 1000, next: true, topics: map[string]string{}}).line("group of 100, 1,000 partitions, KIP-848"),
-	}, append(clientLines(s, n(600_000)), flushLines(s)...)...)
+	}, slices.Concat(clientLines(s, n(600_000)), flushLines(s), clusterLines(s, n, seconds))...)
 }

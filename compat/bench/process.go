@@ -15,14 +15,15 @@ type usage struct {
 	peakMB     float64 // of resident memory
 }
 
-// during runs f and tells what the server's process used meanwhile.
+// during runs f and tells what the server's processes used meanwhile.
 func (s *server) during(f func() error) (usage, error) {
-	pid := s.Process().Pid()
-	// Resets the peak of resident memory (proc_pid_clear_refs(5)).
-	if err := os.WriteFile(fmt.Sprintf("/proc/%d/clear_refs", pid), []byte("5"), 0); err != nil {
-		return usage{}, err
+	for _, one := range s.brokers {
+		// Resets the peak of resident memory (proc_pid_clear_refs(5)).
+		if err := os.WriteFile(fmt.Sprintf("/proc/%d/clear_refs", one.Process().Pid()), []byte("5"), 0); err != nil {
+			return usage{}, err
+		}
 	}
-	before, err := s.ProcessorTime()
+	before, err := s.processorTime()
 	if err != nil {
 		return usage{}, err
 	}
@@ -31,13 +32,31 @@ func (s *server) during(f func() error) (usage, error) {
 		return usage{}, err
 	}
 	u := usage{wall: time.Since(begin)}
-	after, err := s.ProcessorTime()
+	after, err := s.processorTime()
 	if err != nil {
 		return usage{}, err
 	}
 	u.cpuSeconds = (after - before).Seconds()
-	u.peakMB, err = memoryMB(pid, "VmHWM:")
-	return u, err
+	for _, one := range s.brokers {
+		peak, err := memoryMB(one.Process().Pid(), "VmHWM:")
+		if err != nil {
+			return usage{}, err
+		}
+		u.peakMB += peak
+	}
+	return u, nil
+}
+
+// processorTime is that of all brokers.
+func (s *server) processorTime() (total time.Duration, err error) {
+	for _, one := range s.brokers {
+		used, err := one.Process().ProcessorTime()
+		if err != nil {
+			return 0, err
+		}
+		total += used
+	}
+	return total, nil
 }
 
 // memoryMB reads one line of /proc/PID/status, in MiB.

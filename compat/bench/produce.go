@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"sync"
 	"time"
+
+	"ottla/compat/bench/latency"
 )
 
 // produceLoad is a fixed number of produce requests over some connections, each with a partition of its own and so many
@@ -30,14 +32,14 @@ func (p produceLoad) round(ctx context.Context, s *server) (figures, error) {
 	batch := newBatch(p.records, p.batchBytes)
 	var all []*produceConn
 	for i := range p.connections {
-		c, err := openProduce(ctx, s.Addr(), newProduceFrame(topic, int32(i), batch), p.idempotent)
+		c, err := openProduce(ctx, s.leader(topic, i), newProduceFrame(topic, int32(i), batch), p.idempotent)
 		if err != nil {
 			return nil, err
 		}
 		defer func() { _ = c.Close() }()
 		all = append(all, c)
 	}
-	latencies := &histogram{}
+	latencies := &latency.Histogram{}
 	used, err := s.during(func() error {
 		var group sync.WaitGroup
 		errs := make([]error, len(all))
@@ -55,7 +57,7 @@ func (p produceLoad) round(ctx context.Context, s *server) (figures, error) {
 	}
 	requests := float64(p.connections * p.requests)
 	out := throughput(requests, requests*float64(p.batchBytes), p.small, used)
-	return append(append(out, latencies.figures()...), used.peak()), nil
+	return append(append(out, quantiles(latencies)...), used.peak()), nil
 }
 
 // throughput tells speed and the broker's processor time, by bytes or by requests.
@@ -107,7 +109,7 @@ func (p *produceConn) send() error {
 }
 
 // pipeline sends requests, at most window of them unanswered.
-func (p *produceConn) pipeline(requests, window int, latencies *histogram) error {
+func (p *produceConn) pipeline(requests, window int, latencies *latency.Histogram) error {
 	sent := make(chan time.Time, window)
 	places := make(chan struct{}, window)
 	failed := make(chan error, 1)
@@ -118,7 +120,7 @@ func (p *produceConn) pipeline(requests, window int, latencies *histogram) error
 				if err != nil {
 					return err
 				}
-				latencies.add(time.Since(<-sent))
+				latencies.Add(time.Since(<-sent))
 				<-places
 				if err := p.frame.acknowledged(answer); err != nil {
 					return err

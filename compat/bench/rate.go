@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"ottla/compat/bench/latency"
 )
 
 // rateLoad sends single records at a fixed rate, spread over some connections. A record that could not be sent in time is sent as
@@ -31,7 +33,7 @@ func (r rateLoad) round(ctx context.Context, s *server) (figures, error) {
 	if err != nil {
 		return nil, err
 	}
-	latencies := &histogram{}
+	latencies := &latency.Histogram{}
 	total := int(float64(r.perSecond) * r.seconds)
 	used, err := s.during(func() error {
 		due := newSchedule(r.perSecond)
@@ -42,7 +44,7 @@ func (r rateLoad) round(ctx context.Context, s *server) (figures, error) {
 				for n := i; n < total && errs[i] == nil; n += len(all) {
 					var answer []byte
 					if answer, errs[i] = c.read(); errs[i] == nil {
-						latencies.add(time.Since(due.at(n)))
+						latencies.Add(time.Since(due.at(n)))
 						errs[i] = c.frame.acknowledged(answer)
 					}
 				}
@@ -62,13 +64,13 @@ func (r rateLoad) round(ctx context.Context, s *server) (figures, error) {
 		return nil, err
 	}
 	out := figures{{name: "CPU us/request", value: used.cpuSeconds / float64(total) * 1e6}}
-	return append(append(out, latencies.figures()...), used.peak()), nil
+	return append(append(out, quantiles(latencies)...), used.peak()), nil
 }
 
 func (r rateLoad) open(ctx context.Context, s *server, topic string) ([]*produceConn, error) {
 	var all []*produceConn
 	for i := range r.connections {
-		c, err := openProduce(ctx, s.Addr(), newProduceFrame(topic, int32(i), newBatch(1, r.recordBytes)), r.idempotent)
+		c, err := openProduce(ctx, s.leader(topic, i), newProduceFrame(topic, int32(i), newBatch(1, r.recordBytes)), r.idempotent)
 		if err != nil {
 			return nil, err
 		}

@@ -16,21 +16,21 @@ func startLine(idle time.Duration) *line {
 		if err != nil {
 			return nil, err
 		}
-		s.Node = fresh.Node
+		s.brokers = fresh.brokers
 		defer func() { _ = os.RemoveAll(fresh.dir) }()
-		defer fresh.Close()
-		first, err := fresh.Start(ctx)
+		defer fresh.close()
+		first, err := fresh.node.Start(ctx)
 		if err != nil {
 			return nil, err
 		}
-		cpu, err := fresh.ProcessorTime()
+		cpu, err := fresh.node.ProcessorTime()
 		if err != nil {
 			return nil, err
 		}
-		if _, err := fresh.Stop(); err != nil {
+		if _, err := fresh.node.Stop(); err != nil {
 			return nil, err
 		}
-		again, err := fresh.Start(ctx)
+		again, err := fresh.node.Start(ctx)
 		if err != nil {
 			return nil, err
 		}
@@ -38,7 +38,7 @@ func startLine(idle time.Duration) *line {
 		case <-ctx.Done():
 		case <-time.After(idle):
 		}
-		memory, err := memoryMB(fresh.Process().Pid(), "VmRSS:")
+		memory, err := memoryMB(fresh.node.Process().Pid(), "VmRSS:")
 		return figures{
 			{name: "first start ms", value: float64(first.Milliseconds())},
 			{name: "again ms", value: float64(again.Milliseconds())},

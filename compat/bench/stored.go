@@ -12,7 +12,7 @@ import (
 // batchFigure is how large the batches are that a client has sent: it decides by itself how much it gathers, so two servers
 // need not have had the same work.
 func (s *server) batchFigure(topic string) (figure, error) {
-	files, err := filepath.Glob(filepath.Join(s.DataDir(), topic+"-*", "*.log"))
+	files, err := filepath.Glob(filepath.Join(s.brokers[0].DataDir(), topic+"-*", "*.log"))
 	if err != nil {
 		return figure{}, err
 	}
@@ -25,7 +25,7 @@ func (s *server) batchFigure(topic string) (figure, error) {
 		batches, total = batches+count, total+size
 	}
 	if batches == 0 {
-		return figure{}, fmt.Errorf("%s holds no batch of %s", s.DataDir(), topic)
+		return figure{}, fmt.Errorf("%s holds no batch of %s", s.brokers[0].DataDir(), topic)
 	}
 	return figure{name: "KB/batch", value: float64(total) / 1e3 / float64(batches), neutral: true}, nil
 }

@@ -10,6 +10,8 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"ottla/compat/bench/latency"
 )
 
 // txnLoad is one transactional producer (transactions v2, KIP-890) that writes to many partitions over one connection and commits
@@ -57,13 +59,13 @@ func (l txnLoad) round(ctx context.Context, s *server) (figures, error) {
 	var out figures
 	if l.perSecond > 0 {
 		out = figures{{name: "CPU us/request", value: used.cpuSeconds / float64(total) * 1e6}}
-		out = append(out, p.latencies.figures()...)
+		out = append(out, quantiles(p.latencies)...)
 	} else {
 		out = throughput(float64(total), float64(total*l.batchBytes), false, used)
 	}
 	return append(out,
-		figure{name: "commit p50 ms", value: p.commits.quantile(0.50)},
-		figure{name: "commit p99 ms", value: p.commits.quantile(0.99)},
+		figure{name: "commit p50 ms", value: p.commits.Quantile(0.50)},
+		figure{name: "commit p99 ms", value: p.commits.Quantile(0.99)},
 		used.peak()), nil
 }
 
@@ -81,8 +83,8 @@ type txnProducer struct {
 	under     chan sent // what is under way
 	answered  chan answer
 	waits     int // of what is under way
-	latencies *histogram
-	commits   *histogram
+	latencies *latency.Histogram
+	commits   *latency.Histogram
 }
 
 // sent is a request under way.
@@ -107,7 +109,7 @@ const (
 func (l txnLoad) open(ctx context.Context, s *server, topic string) (*txnProducer, error) {
 	p := &txnProducer{
 		load: l, id: "bench-" + topic, sent: make([]uint32, l.partitions), under: make(chan sent, 1<<16), answered: make(chan answer, 1<<16),
-		latencies: &histogram{}, commits: &histogram{},
+		latencies: &latency.Histogram{}, commits: &latency.Histogram{},
 	}
 	var err error
 	if p.conn, err = dial(ctx, s.Addr()); err != nil {
@@ -180,7 +182,7 @@ func (p *txnProducer) take() {
 			got.err = fmt.Errorf("an answer of %d bytes", len(body))
 		case s.frame != nil:
 			if got.code = int16(binary.BigEndian.Uint16(body[s.frame.errorAt:])); got.code == 0 {
-				p.latencies.add(time.Since(s.due[0]))
+				p.latencies.Add(time.Since(s.due[0]))
 			}
 		default:
 			resp := kmsg.NewPtrEndTxnResponse()
@@ -189,7 +191,7 @@ func (p *txnProducer) take() {
 				got.code, got.producer, got.epoch = resp.ErrorCode, resp.ProducerID, resp.ProducerEpoch
 			}
 			for _, due := range s.due {
-				p.commits.add(time.Since(due))
+				p.commits.Add(time.Since(due))
 			}
 		}
 		p.answered <- got

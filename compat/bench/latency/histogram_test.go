@@ -1,4 +1,4 @@
-package main
+package latency
 
 import (
 	"math"
@@ -16,21 +16,13 @@ func TestHistogramIsWrongByLittle(t *testing.T) {
 }
 
 func TestQuantiles(t *testing.T) {
-	h := &histogram{}
+	h := &Histogram{}
 	for n := range 1000 {
-		h.add(time.Duration(n+1) * time.Millisecond)
+		h.Add(time.Duration(n+1) * time.Millisecond)
 	}
 	for q, want := range map[float64]float64{0.5: 500, 0.99: 990, 0.999: 999} {
-		if got := h.quantile(q); math.Abs(got-want) > want/100 {
+		if got := h.Quantile(q); math.Abs(got-want) > want/100 {
 			t.Errorf("the %v quantile is %v, want %v", q, got, want)
-		}
-	}
-}
-
-func TestBatchHasTheSizeAskedFor(t *testing.T) {
-	for _, c := range []struct{ records, size int }{{1, 1100}, {16, 16 << 10}, {64, 64 << 10}, {1024, 1 << 20}} {
-		if got := len(newBatch(c.records, c.size)); got != c.size {
-			t.Errorf("%d records: %d bytes, want %d", c.records, got, c.size)
 		}
 	}
 }

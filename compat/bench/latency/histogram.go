@@ -1,4 +1,4 @@
-package main
+package latency
 
 import (
 	"math/bits"
@@ -6,9 +6,9 @@ import (
 	"time"
 )
 
-// histogram counts durations with an error of at most 1/128, whatever their size: 64 counters to each power of two of
+// Histogram counts durations with an error of at most 1/128, whatever their size: 64 counters to each power of two of
 // nanoseconds. It may be used from many goroutines.
-type histogram struct {
+type Histogram struct {
 	mu     sync.Mutex
 	counts [64 * 64]int64
 	total  int64
@@ -35,15 +35,16 @@ func middle(slot int) time.Duration {
 	return time.Duration(low + 1<<shift/2)
 }
 
-func (h *histogram) add(d time.Duration) {
+// Add counts one duration.
+func (h *Histogram) Add(d time.Duration) {
 	h.mu.Lock()
 	h.counts[slotOf(d)]++
 	h.total++
 	h.mu.Unlock()
 }
 
-// quantile gives the duration that a share q of those added does not exceed, in milliseconds.
-func (h *histogram) quantile(q float64) float64 {
+// Quantile gives the duration that a share q of those added does not exceed, in milliseconds.
+func (h *Histogram) Quantile(q float64) float64 {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	left := int64(q*float64(h.total) + 0.5)
@@ -53,13 +54,4 @@ func (h *histogram) quantile(q float64) float64 {
 		}
 	}
 	return 0
-}
-
-// figures are the three latencies that each line tells.
-func (h *histogram) figures() figures {
-	return figures{
-		{name: "p50 ms", value: h.quantile(0.50)},
-		{name: "p99 ms", value: h.quantile(0.99)},
-		{name: "p99.9 ms", value: h.quantile(0.999)},
-	}
 }
