@@ -256,9 +256,9 @@ func TestErrors(t *testing.T) {
 	f.follow(1, 1)
 	f.tick(0)
 	f.answer(f.asks("session 0.0 wait 500; 0 from 0 after epoch -1 in 1; 1 from 0 after epoch -1 in 1"), 5, answered{n: 0, code: protocol.NotLeaderOrFollower}, answered{n: 1})
-	f.answer(f.asks("session 5.1 wait 500; without [0]"), 5)
+	f.answer(f.asks("session 5.1 wait 10; without [0]"), 5)
 	f.now = f.now.Add(time.Second)
-	f.answer(f.asks("session 5.2 wait 500"), 5)
+	f.answer(f.asks("session 5.2 wait 10"), 5)
 	f.asks("session 5.3 wait 500; 0 from 0 after epoch -1 in 1").done(f.now, nil, nil, errors.New("broken"))
 	f.quiet(time.Second)
 	f.tick(time.Second)
@@ -271,6 +271,23 @@ func TestErrors(t *testing.T) {
 	twice := f.asks("session 0.0 wait 500; 0 from 0 after epoch -1 in 1; 1 from 0 after epoch -1 in 1")
 	twice.done(f.now, resp, nil, nil)
 	f.quiet(time.Second) // not for ever
+}
+
+// TestUnheard: a leader that does not know yet that it leads is asked again soon and ever later, at last as after any other error;
+// meanwhile the fetch of the others does not wait longer than that.
+func TestUnheard(t *testing.T) {
+	f := newFixture(t, nil)
+	f.follow(0, 1)
+	f.follow(1, 1)
+	f.tick(0)
+	asked := f.asks("session 0.0 wait 500; 0 from 0 after epoch -1 in 1; 1 from 0 after epoch -1 in 1")
+	for i, wait := range []int{10, 20, 40, 80, 160, 320, 500, 500, 500} {
+		f.answer(asked, 5, answered{n: 0, code: protocol.UnknownTopicID}, answered{n: 1})
+		others := f.asks(fmt.Sprintf("session 5.%d wait %d; without [0]", 2*i+1, wait))
+		f.now = f.now.Add([]time.Duration{10, 20, 40, 80, 160, 320, 640, 1000, 1000}[i] * time.Millisecond)
+		f.answer(others, 5)
+		asked = f.asks(fmt.Sprintf("session 5.%d wait 500; 0 from 0 after epoch -1 in 1", 2*i+2))
+	}
 }
 
 // TestDamage: a damaged batch is asked for again after a pause, from where the log ends then.

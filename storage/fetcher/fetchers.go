@@ -80,6 +80,7 @@ type part struct {
 	position  replica.FollowerPosition
 	leaderEnd protocol.Offset // NoOffset: not yet known; of locating
 	notBefore time.Time       // a pause after an error; not zero: is in delayed
+	unheard   int             // so often was it refused by who had not heard of this leader epoch, or has since forgotten it
 	asked     *asked          // what the session has of it; nil: nothing
 	marked    bool            // is in changed
 	gone      bool            // no longer assigned

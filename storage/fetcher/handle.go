@@ -38,6 +38,12 @@ func (one *fetcher) handle(now time.Time, resp kmsg.Response, frame *wire.Frame,
 	one.step(now)
 }
 
+// firstPause is the pause after the first refusal of who has not heard yet; each further one doubles it, up to maxUnheard times.
+const (
+	firstPause = 10 * time.Millisecond
+	maxUnheard = 16
+)
+
 // unanswered pauses after a request of which nobody knows what became of it.
 func (one *fetcher) unanswered(now time.Time, err error) {
 	one.of.options.Logger.Debug("a leader did not answer a fetch", "leader", int32(one.leader), "error", err)
@@ -177,20 +183,22 @@ func (one *fetcher) settle(now time.Time, p *part, position replica.FollowerPosi
 	}
 }
 
-// pause lets a part wait after an error.
+// pause lets a part wait after an error. Where one of us has not heard yet of what has changed, the other will within milliseconds:
+// then it is asked again soon and ever later, for writers with acks=all wait for this follower.
 func (one *fetcher) pause(now time.Time, p *part, what string, err error) {
-	level := slog.LevelWarn
+	level, wait := slog.LevelWarn, one.of.options.Backoff
+	one.of.mu.Lock()
+	defer one.of.mu.Unlock()
 	switch protocol.CodeOf(err) {
 	case protocol.NotLeaderOrFollower, protocol.UnknownLeaderEpoch, protocol.FencedLeaderEpoch, protocol.UnknownTopicID, protocol.InconsistentTopicID,
 		protocol.UnknownTopicOrPartition:
-		level = slog.LevelDebug // one of us has not heard yet of what has changed
+		level, wait = slog.LevelDebug, min(wait, firstPause<<p.unheard)
+		p.unheard = min(p.unheard+1, maxUnheard)
 	}
 	one.of.options.Logger.Log(context.Background(), level, what,
 		"partition", p.tp.String(), "leader", int32(one.leader), "leader epoch", int32(p.epoch), "error", err)
-	one.of.mu.Lock()
-	defer one.of.mu.Unlock()
 	if !p.gone {
-		p.delay(now.Add(one.of.options.Backoff))
+		p.delay(now.Add(wait))
 	}
 }
 

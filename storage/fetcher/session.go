@@ -89,6 +89,9 @@ func (one *fetcher) build(now time.Time, epoch protocol.BrokerEpoch) *kmsg.Fetch
 		p.asked = &next
 		b.fetch(p, o.MaxBytes)
 	}
+	for _, p := range one.delayed {
+		req.MaxWaitMillis = min(req.MaxWaitMillis, int32(p.notBefore.Sub(now).Milliseconds())) // it is not to wait for the others' records
+	}
 	if one.session.members == 0 && len(req.ForgottenTopics) == 0 {
 		return nil
 	}
