@@ -37,6 +37,11 @@ type Applier struct {
 	Fetchers *fetcher.Fetchers
 	// Throttles, if not nil, follow the Images too.
 	Throttles *Throttles
+	// Incarnation, if not zero, is this process: before an Image says that it has registered, nothing leads here. What the cluster knew
+	// of the process before is no longer true. Its power may have been cut, and who went on in the leader epoch of then with
+	// less of a log would give an offset in one epoch to two records, and have its followers cut what was acknowledged. The
+	// controller gives another leader epoch with the registration.
+	Incarnation protocol.IncarnationID
 
 	applied atomic.Pointer[metadata.Image] // the last Image applied; nil before the first
 
@@ -45,6 +50,23 @@ type Applier struct {
 	moveLimit int64 // bytes a second that moves between directories may copy; -1: no limit
 	roomless  roomless
 	leads     leads
+	withheld  withheld
+}
+
+// withheld are the partitions that lead here by an Image that does not know of this process yet.
+type withheld struct {
+	mu  sync.Mutex // roles are given side by side
+	are map[protocol.TopicPartition]bool
+}
+
+func (w *withheld) set(tp protocol.TopicPartition, is bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if is {
+		w.are[tp] = true
+	} else {
+		delete(w.are, tp)
+	}
 }
 
 // leads are partitions whose coordinators are to begin, or go on, as soon as clients are shown the Image that says so. Whoever is
@@ -83,6 +105,7 @@ type roomless struct {
 func NewApplier(nodeID protocol.NodeID, options *TopicOptions, replicas *replica.Manager, logs *store.Store, directories *DirectoryReports, sideBySide func(tasks []func()), logger *slog.Logger) *Applier {
 	a := &Applier{nodeID: nodeID, options: options, replicas: replicas, store: logs, directories: directories, sideBySide: sideBySide, logger: logger}
 	a.roomless.isNew = map[protocol.TopicPartition]bool{}
+	a.withheld.are = map[protocol.TopicPartition]bool{}
 	a.moveLimit = -1
 	return a
 }
@@ -152,6 +175,7 @@ func (a *Applier) Apply(now time.Time, before, after *metadata.Image) {
 	}
 	a.settings(now, changes, after)
 	a.roles(now, changes.Topics)
+	a.release(now)
 	for _, c := range a.coordinators {
 		c.topicsDeleted(now, changes.DeletedTopics)
 	}
@@ -197,6 +221,12 @@ func (a *Applier) partition(now time.Time, change metadata.TopicChange, n int32)
 // role gives one replica the role that its topic says.
 func (a *Applier) role(now time.Time, topic *metadata.Topic, n int32, isNew bool) error {
 	tp, is := protocol.TopicPartition{Topic: topic.Name, Partition: n}, topic.Partition(n)
+	early := is.Leader == a.nodeID && !a.registered()
+	if a.withheld.set(tp, early); early {
+		led := *is
+		led.Leader = protocol.NoNode
+		is = &led
+	}
 	directory := is.Directory(a.nodeID)
 	if directory == protocol.DirectoryMigrating || directory == protocol.DirectoryUnassigned || directory == protocol.DirectoryLost {
 		directory = protocol.DirectoryID{}
@@ -220,6 +250,33 @@ func (a *Applier) role(now time.Time, topic *metadata.Topic, n int32, isNew bool
 		a.directories.Report(topic.ID, n, actual)
 	}
 	return nil
+}
+
+// release lets lead what is withheld, where the controller lets it go on in its leader epoch.
+func (a *Applier) release(now time.Time) {
+	if len(a.withheld.are) == 0 || !a.registered() {
+		return
+	}
+	for _, tp := range slices.SortedFunc(maps.Keys(a.withheld.are), protocol.TopicPartition.Compare) {
+		a.withheld.set(tp, false)
+		is := a.image.Partition(tp)
+		if is == nil || !is.HasReplica(a.nodeID) {
+			continue // gone meanwhile
+		}
+		if err := a.role(now, a.image.Topic(tp.Topic), tp.Partition, false); err != nil {
+			a.logger.Error("a replica could not take its role", "partition", tp.String(), "error", err)
+			a.later(now, tp, false, err)
+		}
+	}
+}
+
+// registered tells whether the Image knows of this process, and not only of one before it.
+func (a *Applier) registered() bool {
+	if a.Incarnation == (protocol.IncarnationID{}) {
+		return true
+	}
+	self := a.image.Broker(a.nodeID)
+	return self != nil && self.IncarnationID == a.Incarnation
 }
 
 // feed has a replica fetched that follows, once it has taken that role.

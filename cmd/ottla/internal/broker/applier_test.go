@@ -148,6 +148,40 @@ func (f *fixture) mustLead(topic string) {
 	}
 }
 
+// TestLeadsOnceRegistered: what the cluster has given to a process before this one is not led by this one before it has registered;
+// then the controller's new leader epoch counts, or where it gave none the old one.
+func TestLeadsOnceRegistered(t *testing.T) {
+	f := newFixture(t)
+	f.applier.Incarnation = protocol.IncarnationID{2}
+	f.register(protocol.IncarnationID{1})
+	f.make("changed", 1)
+	f.make("kept", 2)
+	coordinated := protocol.TopicPartition{Topic: "__consumer_offsets"}
+	f.make(coordinated.Topic, 3)
+	for _, topic := range []string{"changed", "kept"} {
+		if is, err := f.replicas.Describe(protocol.TopicPartition{Topic: topic}); err != nil || is.View.Role == partition.Leader {
+			t.Errorf("%s before the registration: %+v, %v", topic, is, err)
+		}
+	}
+	change := schema.NewPartitionChangeRecord()
+	change.TopicID, change.PartitionID, change.Leader = protocol.TopicID{1}, 0, 1
+	f.register(protocol.IncarnationID{2}, change)
+	f.mustLead("changed")
+	f.mustLead("kept")
+	f.mustLead(coordinated.Topic)
+	if is, err := f.replicas.Describe(protocol.TopicPartition{Topic: "changed"}); err != nil || is.View.LeaderEpoch != 1 {
+		t.Errorf("it leads in %+v, %v", is, err)
+	}
+}
+
+// register writes that a process has registered as this node, and what else changes with it.
+func (f *fixture) register(incarnation protocol.IncarnationID, more ...schema.MetadataRecord) {
+	f.t.Helper()
+	r := schema.NewRegisterBrokerRecord()
+	r.BrokerID, r.BrokerEpoch, r.IncarnationID = 1, protocol.BrokerEpoch(f.offset), incarnation
+	f.write(append([]schema.MetadataRecord{r}, more...)...)
+}
+
 // TestShownWithItsReplicas sees to it that no client hears of a partition before its leader can take records.
 func TestShownWithItsReplicas(t *testing.T) {
 	f := newFixture(t)

@@ -260,6 +260,9 @@ func (n *Node) assemble(now time.Time) {
 	n.producerIDs = broker.NewProducerIDs(n.config.NodeID, n.lifecycle.Epoch, n.options.Send)
 	n.applier = broker.NewApplier(n.config.NodeID, n.topicOptions, n.replicas, n.store, n.directories, n.options.SideBySide, n.options.Logger)
 	n.applier.Wake = n.wakes.of(partBroker)
+	if !n.config.Controller { // of one node nobody has a copy that could be cut
+		n.applier.Incarnation = incarnation
+	}
 	n.replicate()
 	n.applier.Fetchers, n.applier.Throttles = n.fetchers, n.throttles
 	n.coordinate()
