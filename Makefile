@@ -22,7 +22,7 @@ INEFFASSIGN := github.com/gordonklaus/ineffassign@v0.2.0
 MISSPELL    := github.com/client9/misspell/cmd/misspell@v0.3.4
 ERRORLINT   := codeberg.org/polyfloyd/go-errorlint@v1.9.1
 
-.PHONY: all install build run test test-quick unit race lint cross torn fuzz soak-fuzz powercut fulldisk sim sim-cluster sim-brokers soak-sim soak-sim-cluster soak-sim-brokers compat suites readme-table consumers tools applications diff dumpcheck compaction handover cluster cluster-move cluster-move-long cluster-placement cluster-long crash many chaos soak-chaos soak-eos edge bench rebalance rebalance-alone lag control control-soak control-sample clean
+.PHONY: all install build run test test-quick unit race lint cross torn fuzz soak-fuzz powercut fulldisk sim sim-cluster sim-brokers soak-sim soak-sim-cluster soak-sim-brokers compat suites readme-table consumers tools applications diff dumpcheck compaction handover cluster cluster-move cluster-move-long cluster-placement cluster-long crash many chaos soak-chaos chaos-cluster soak-chaos-cluster soak-eos edge bench rebalance rebalance-alone lag control control-soak control-sample clean
 
 all: build
 
@@ -152,6 +152,12 @@ chaos: build ## clients of all kinds while the node is killed, stopped, suspende
 
 soak-chaos: build ## the same, for OTTLA_CHAOS_ROUNDS rounds of OTTLA_CHAOS_SECONDS; goes on where it ended
 	compat/run.sh soak-chaos
+
+chaos-cluster: build ## three brokers on machines and disks of their own (network namespaces, loop devices) under all faults of both; needs root
+	compat/run.sh chaos-cluster
+
+soak-chaos-cluster: build ## the same for OTTLA_CHAOS_ROUNDS rounds of OTTLA_CHAOS_SECONDS, with lines in testdata/soak/; goes on where it ended
+	compat/run.sh soak-chaos-cluster
 
 soak-eos: build ## Kafka Streams and copy loops, exactly once, for OTTLA_EOS_MINUTES under kill -9 of the node and of themselves
 	compat/run.sh soak-eos

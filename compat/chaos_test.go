@@ -127,43 +127,53 @@ func soakPath(t *testing.T, name string) string {
 // appended to testdata/soak/chaos.jsonl (of Apache Kafka: testdata/control/) when it is over.
 func TestChaosSoak(t *testing.T) {
 	need(t, "python")
-	path := soakPath(t, "chaos.jsonl")
-	seed := uint64(100)
+	duration := time.Duration(setting(t, "OTTLA_CHAOS_SECONDS", 300)) * time.Second
+	soak(t, "chaos.jsonl", 100, func(t *testing.T, seed uint64) any { return soakLineOf(t, seed, duration, runChaos(t, seed, duration)) })
+}
+
+func soakLineOf(t *testing.T, seed uint64, duration time.Duration, r *chaos.Result) soakLine {
+	t.Helper()
+	return soakLine{
+		serverName(target(t)), time.Now().UTC().Format(time.DateOnly), seed, int(duration.Seconds()), r.Faults, r.Report.Operations,
+		r.Report.Committed, r.Report.Aborted, r.Report.Unknown, r.Copied, r.Copiers, r.Down.Seconds(), r.Settled.Seconds(),
+		r.Report.Found() + len(r.Copy) + len(r.Strange), r.Found(),
+	}
+}
+
+// soak runs OTTLA_CHAOS_ROUNDS rounds and appends what each gives to a file, whose number of lines says with which seed it goes on. It
+// ends with the first round that fails, whose line is kept too.
+func soak(t *testing.T, name string, seed uint64, round func(*testing.T, uint64) any) {
+	path := soakPath(t, name)
 	if text, err := os.ReadFile(path); err == nil {
-		for at := 0; at < len(text); at++ {
-			if text[at] == '\n' {
-				seed++
-			}
-		}
+		seed += uint64(bytes.Count(text, []byte{'\n'}))
 	}
 	for range setting(t, "OTTLA_CHAOS_ROUNDS", 10) {
-		duration := time.Duration(setting(t, "OTTLA_CHAOS_SECONDS", 300)) * time.Second
 		ok := t.Run(fmt.Sprintf("seed-%d", seed), func(t *testing.T) {
-			r := runChaos(t, seed, duration)
-			line, err := json.Marshal(soakLine{
-				serverName(target(t)), time.Now().UTC().Format(time.DateOnly), seed, int(duration.Seconds()), r.Faults, r.Report.Operations,
-				r.Report.Committed, r.Report.Aborted, r.Report.Unknown, r.Copied, r.Copiers, r.Down.Seconds(), r.Settled.Seconds(),
-				r.Report.Found() + len(r.Copy) + len(r.Strange), r.Found(),
-			})
+			line, err := json.Marshal(round(t, seed))
 			if err != nil {
 				t.Fatal(err)
 			}
-			if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-				t.Fatal(err)
-			}
-			f, err := os.OpenFile(path, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer func() { _ = f.Close() }()
-			if _, err := f.Write(append(line, '\n')); err != nil {
-				t.Fatal(err)
-			}
+			appendLine(t, path, line)
 		})
 		if !ok {
 			return
 		}
 		seed++
+	}
+}
+
+func appendLine(t *testing.T, path string, line []byte) {
+	t.Helper()
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = f.Close() }()
+	if _, err := f.Write(append(line, '\n')); err != nil {
+		t.Fatal(err)
 	}
 }
 

@@ -23,6 +23,9 @@
 #   run.sh edge        bombs and floods in a control group of 256 MB while a good client goes on; few descriptors; idle connections
 #   run.sh chaos       workers of all kinds under kill -9, SIGTERM, SIGSTOP and a slow disk; what they saw is judged (compat/chaos)
 #   run.sh soak-chaos  the same for long, round after round; goes on where it ended (testdata/soak/)
+#   run.sh chaos-cluster  the same on three brokers under a controller of Apache Kafka, on machines (network namespaces) and disks
+#                      (loop devices) of their own: a leader killed every 15 s, and all faults of networks and disks (needs root)
+#   run.sh soak-chaos-cluster   the same for long, round after round; goes on where it ended (testdata/soak/)
 #   run.sh soak-eos    Kafka Streams, Java and franz-go copy loops for long, killed with the node every 20 s: exactly once (testdata/soak/)
 #   run.sh powercut    the power of real file systems is cut under load (OTTLA_POWERCUTS times; needs root for loop devices)
 #   run.sh fulldisk    small file systems are filled under load, and make room again; others are frozen (needs root for loop devices)
@@ -36,6 +39,7 @@
 #   run.sh control-diff   of it only diff
 #   run.sh control-fulldisk   of it only fulldisk
 #   run.sh control-soak   soak-chaos (OTTLA_CHAOS_ROUNDS rounds, 2, of OTTLA_CHAOS_SECONDS, 180) and soak-eos (OTTLA_EOS_MINUTES, 5) against it
+#   run.sh control-soak-chaos-cluster   soak-chaos-cluster (OTTLA_CHAOS_ROUNDS rounds, 3) against three brokers of Apache Kafka
 #   run.sh control-sample   a few cells against Apache Kafka again, compared with what is recorded; and RESULTS.md is in step (for CI)
 #   run.sh all         install, clients, suites, tools, applications, diff, dumpcheck, handover, crash
 #
@@ -78,11 +82,24 @@ on_disks() { # for tests that make file systems: one that ran out of time leaves
   trap release EXIT
 }
 
+in_network() { # PATTERN TIMEOUT: for tests whose servers have network namespaces, as run_tests; the test has one too
+  command -v nft >/dev/null && command -v ip >/dev/null || apt-get -q install -y --no-install-recommends nftables iproute2
+  export OTTLA_COMPAT_NETWORK=ottla-$$
+  go test -tags compat -c -o "$TMPDIR/compat.test" ./compat
+  ip netns add "$OTTLA_COMPAT_NETWORK-clients"
+  (cd compat && nsenter --net="/run/netns/$OTTLA_COMPAT_NETWORK-clients" "$TMPDIR/compat.test" -test.v -test.count=1 -test.timeout "$2" -test.run "^($1)\$")
+}
+
 release() {
-  local mount device
+  local mount device namespace group
   sweep
+  for namespace in $(ip netns list 2>/dev/null | awk -v of="${OTTLA_COMPAT_NETWORK:-none}-" 'index($1, of) == 1 { print $1 }'); do ip netns del "$namespace" || true; done
+  for mount in $(awk -v below="$TMPDIR/" 'index($2, below) == 1 { print $2 }' /proc/mounts); do fsfreeze -u "$mount" 2>/dev/null || true; done
   for mount in $(awk -v below="$TMPDIR/" 'index($2, below) == 1 { print $2 }' /proc/mounts); do umount "$mount" || umount -l "$mount" || true; done
   for device in $(losetup -n -O NAME,BACK-FILE 2>/dev/null | awk -v below="$TMPDIR/" 'index($2, below) == 1 { print $1 }'); do losetup -d "$device" || true; done
+  find /sys/fs/cgroup -maxdepth 2 -name 'ottla-chaos-*' -type d 2>/dev/null | while read -r group; do
+    [ -d "/proc/${group##*-}" ] || rmdir "$group" 2>/dev/null || true # its test has ended
+  done
   rm -rf "$TMPDIR"
 }
 
@@ -195,6 +212,22 @@ case "${1:-}" in
   soak-chaos)
     "$here/install.sh"
     run_tests 'TestChaosSoak' 600m
+    ;;
+  chaos-cluster)
+    "$here/install.sh"
+    on_disks
+    in_network TestChaosCluster 15m
+    ;;
+  soak-chaos-cluster)
+    "$here/install.sh"
+    on_disks
+    in_network TestChaosClusterSoak 600m
+    ;;
+  control-soak-chaos-cluster)
+    "$here/install.sh"
+    export OTTLA_COMPAT_TARGET=kafka OTTLA_CHAOS_ROUNDS="${OTTLA_CHAOS_ROUNDS:-3}"
+    on_disks
+    in_network TestChaosClusterSoak 600m
     ;;
   soak-eos)
     "$here/install.sh"

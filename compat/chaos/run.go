@@ -17,9 +17,10 @@ import (
 	"ottla/compat/history"
 )
 
-// Options say what to do to a node.
+// Options say what to do to a node, or to a cluster.
 type Options struct {
 	Node     *harness.Node
+	Cluster  *Cluster // instead of Node
 	Seed     uint64
 	Duration time.Duration // of the work under faults
 	// Pause is about how long it is between two faults.
@@ -38,10 +39,14 @@ type Result struct {
 	Settled time.Duration // from the end of the faults until nothing was undecided
 	Copied  int
 	Copiers map[string]int // what other clients have copied
-	Report  *history.Report
-	Copy    []string // what is wrong with the copy
-	Strange []string // errors that no fault explains
-	Ops     []history.Op
+	// Outages, Paused and WholeAfter are those of a cluster; WholeAfter is from the last fault on.
+	Outages    []Outage
+	Paused     []Paused
+	WholeAfter time.Duration
+	Report     *history.Report
+	Copy       []string // what is wrong with the copy
+	Strange    []string // errors that no fault explains
+	Ops        []history.Op
 }
 
 // Sound tells whether nothing is wrong.
@@ -64,8 +69,8 @@ func (r *Result) String() string {
 		faults = append(faults, fmt.Sprintf("%d %s", n, name))
 	}
 	slices.Sort(faults)
-	text := fmt.Sprintf("seed %d: faults: %s; down for %.1f s, settled after %.1f s; %d records copied, by other clients %v\n%s",
-		r.Seed, strings.Join(faults, ", "), r.Down.Seconds(), r.Settled.Seconds(), r.Copied, r.Copiers, r.Report)
+	text := fmt.Sprintf("seed %d: faults: %s; down for %.1f s, settled after %.1f s; %d records copied, by other clients %v%s\n%s",
+		r.Seed, strings.Join(faults, ", "), r.Down.Seconds(), r.Settled.Seconds(), r.Copied, r.Copiers, r.outageText(), r.Report)
 	for _, line := range append(slices.Clone(r.Copy), r.Strange...) {
 		text += "\n  " + line
 	}
@@ -84,7 +89,8 @@ const settleLimit = transactionTimeout + 25*time.Second
 type run struct {
 	*recorder
 	o           Options
-	addr        string
+	servers     []string
+	replicas    int16
 	incarnation atomic.Int32
 	stopping    chan struct{}
 	faults      map[string]int
@@ -92,29 +98,40 @@ type run struct {
 	workers     sync.WaitGroup
 	abandoned   []*kgo.Client
 	process     atomic.Int32
+
+	outages    []Outage
+	paused     []Paused
+	wholeAfter time.Duration
 }
 
-// Run works on the node, which runs, and is left running.
+// otherwise is for how long, besides what a node was down, the last stable offset may stand still: a coordinator that has
+// lost its leader goes on once the cluster has another.
+func (r *run) otherwise() time.Duration {
+	if r.o.Cluster != nil {
+		return time.Minute
+	}
+	return 0
+}
+
+// Run works on the node or the cluster, which runs, and is left running.
 func Run(ctx context.Context, o Options) (*Result, error) {
-	r := &run{recorder: newRecorder(), o: o, addr: o.Node.Addr(), stopping: make(chan struct{}), faults: map[string]int{}}
+	r := &run{recorder: newRecorder(), o: o, replicas: 1, stopping: make(chan struct{}), faults: map[string]int{}}
+	strike := r.strike
+	if o.Cluster == nil {
+		r.servers = []string{o.Node.Addr()}
+	} else {
+		r.servers, r.replicas, strike = o.Cluster.Bootstrap(), int16(len(o.Cluster.Machines)), r.besiege
+	}
 	admin, err := r.client()
 	if err != nil {
 		return nil, err
 	}
 	defer admin.Close()
-	for _, t := range topics {
-		configs := map[string]*string{"segment.bytes": kadm.StringPtr("1048576")}
-		if _, err := kadm.NewClient(admin).CreateTopic(ctx, t.partitions, 1, configs, t.name); err != nil {
-			return nil, fmt.Errorf("create %s: %w", t.name, err)
-		}
-	}
-	for _, c := range o.Copiers {
-		if _, err := kadm.NewClient(admin).CreateTopic(ctx, topics[input].partitions, 1, nil, c.topic()); err != nil {
-			return nil, fmt.Errorf("create %s: %w", c.topic(), err)
-		}
+	if err := r.createTopics(ctx, kadm.NewClient(admin)); err != nil {
+		return nil, err
 	}
 	r.startWorkers(ctx)
-	if err := r.strike(ctx); err != nil {
+	if err := strike(ctx); err != nil {
 		return nil, err
 	}
 	healed := time.Now()
@@ -128,8 +145,11 @@ func Run(ctx context.Context, o Options) (*Result, error) {
 	if err := r.readAll(ctx, admin); err != nil {
 		return nil, err
 	}
-	result := &Result{Seed: o.Seed, Faults: r.faults, Down: r.down, Settled: settled, Strange: r.strange, Ops: r.ops}
-	result.Report = history.Check(r.ops, history.Options{StuckAfter: int64(transactionTimeout + 10*time.Second + r.down + o.Pause)})
+	result := &Result{
+		Seed: o.Seed, Faults: r.faults, Down: r.down, Settled: settled, Strange: r.strange, Ops: r.ops,
+		Outages: r.outages, Paused: r.paused, WholeAfter: r.wholeAfter,
+	}
+	result.Report = history.Check(r.ops, history.Options{StuckAfter: int64(transactionTimeout + 10*time.Second + r.down + o.Pause + r.otherwise())})
 	result.Copied, result.Copy = r.judgeCopy()
 	var wrong []string
 	if result.Copiers, wrong, err = r.judgeCopiers(ctx, admin, result.Copied); err != nil {
@@ -137,6 +157,21 @@ func Run(ctx context.Context, o Options) (*Result, error) {
 	}
 	result.Copy = append(result.Copy, wrong...)
 	return result, nil
+}
+
+func (r *run) createTopics(ctx context.Context, admin *kadm.Client) error {
+	for _, t := range topics {
+		configs := map[string]*string{"segment.bytes": kadm.StringPtr("1048576")}
+		if _, err := admin.CreateTopic(ctx, t.partitions, r.replicas, configs, t.name); err != nil {
+			return fmt.Errorf("create %s: %w", t.name, err)
+		}
+	}
+	for _, c := range r.o.Copiers {
+		if _, err := admin.CreateTopic(ctx, topics[input].partitions, r.replicas, nil, c.topic()); err != nil {
+			return fmt.Errorf("create %s: %w", c.topic(), err)
+		}
+	}
+	return nil
 }
 
 func (r *run) startWorkers(ctx context.Context) {
@@ -158,6 +193,11 @@ func (r *run) startWorkers(ctx context.Context) {
 	}
 	work(r.commitOffsets)
 	work(r.watch)
+	if r.o.Cluster != nil {
+		for n := range topics[plain].partitions {
+			work(r.probe(n))
+		}
+	}
 	for _, c := range r.o.Copiers {
 		r.workers.Go(func() { r.copyBy(ctx, c) })
 	}
@@ -165,7 +205,7 @@ func (r *run) startWorkers(ctx context.Context) {
 
 func (r *run) client(opts ...kgo.Opt) (*kgo.Client, error) {
 	return kgo.NewClient(append([]kgo.Opt{
-		kgo.SeedBrokers(r.addr), kgo.RecordPartitioner(kgo.ManualPartitioner()), kgo.DialTimeout(5 * time.Second),
+		kgo.SeedBrokers(r.servers...), kgo.RecordPartitioner(kgo.ManualPartitioner()), kgo.DialTimeout(5 * time.Second),
 		kgo.RetryBackoffFn(func(int) time.Duration { return 50 * time.Millisecond }), kgo.MetadataMinAge(50 * time.Millisecond), kgo.ProducerLinger(0),
 	}, opts...)...)
 }

@@ -176,7 +176,7 @@ func (i *instance) haunt(ctx context.Context) {
 func (r *run) copyLoop(ctx context.Context, process int32, random *rand.Rand) {
 	for !r.stopped() && ctx.Err() == nil {
 		session, err := kgo.NewGroupTransactSession(
-			kgo.SeedBrokers(r.addr), kgo.RecordPartitioner(kgo.ManualPartitioner()), kgo.TransactionalID(fmt.Sprintf("chaos-copy-%d", process)),
+			kgo.SeedBrokers(r.servers...), kgo.RecordPartitioner(kgo.ManualPartitioner()), kgo.TransactionalID(fmt.Sprintf("chaos-copy-%d", process)),
 			kgo.TransactionTimeout(transactionTimeout), kgo.ConsumerGroup("chaos-copy"), kgo.ConsumeTopics(topics[input].name),
 			kgo.FetchIsolationLevel(kgo.ReadCommitted()), kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()),
 			kgo.SessionTimeout(8*time.Second), kgo.HeartbeatInterval(time.Second), kgo.RebalanceTimeout(15*time.Second), kgo.ProducerLinger(0),

@@ -157,14 +157,22 @@ func (r *run) bounds(ctx context.Context, process int32, client *kgo.Client) (un
 			if s.Offset < h.Offset {
 				undecided++
 			}
-			if incarnation == r.incarnation.Load() {
+			if under, same := r.under(s, h, incarnation); same {
 				r.add(history.Op{Kind: history.Bound, Process: process, Begin: began, Bounds: history.Bounds{
-					Partition: partitionOf(t.name, n), Incarnation: incarnation, LastStable: s.Offset, HighWatermark: h.Offset,
+					Partition: partitionOf(t.name, n), Incarnation: under, LastStable: s.Offset, HighWatermark: h.Offset,
 				}})
 			}
 		}
 	}
 	return undecided, nil
+}
+
+// under tells within what nothing may have gone back when two answers came: one life of the node, or in a cluster one leader epoch.
+func (r *run) under(stable, high kadm.ListedOffset, incarnation int32) (under int32, same bool) {
+	if r.o.Cluster != nil {
+		return high.LeaderEpoch, stable.LeaderEpoch == high.LeaderEpoch
+	}
+	return incarnation, incarnation == r.incarnation.Load()
 }
 
 func topicNames() []string {

@@ -1,6 +1,7 @@
 package harness
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/base64"
@@ -34,9 +35,13 @@ type ClusterOptions struct {
 	Static bool
 	// Properties are laid over the defaults of every member.
 	Properties map[string]string
+	// Network gives each member a machine of its own; nil: all of them are on loopback.
+	Network *Network
+	// HeapMegabytes is that of each Java process; 0: 512.
+	HeapMegabytes int
 }
 
-// Cluster is several processes on loopback ports: controllers of Apache Kafka, and brokers of either kind.
+// Cluster is several processes, on loopback ports or on a Network: controllers of Apache Kafka, and brokers of either kind.
 type Cluster struct {
 	options     ClusterOptions
 	Controllers []*Member
@@ -53,10 +58,15 @@ type Member struct {
 
 	cluster    *Cluster
 	controller bool
+	host       *Host // nil: loopback
 	port       int
 	dir        string
+	dataDir    string
 	process    *Process
 }
+
+// networkPort is where members listen that have a machine of their own.
+const networkPort = 9092
 
 // firstController is the id of the first controller; brokers count from 1.
 const firstController = 1001
@@ -87,7 +97,13 @@ func NewCluster(options ClusterOptions) (*Cluster, error) {
 }
 
 func (c *Cluster) member(kind Kind, id int, controller bool) (*Member, error) {
-	port, err := FreePort()
+	var host *Host
+	port, err := networkPort, error(nil)
+	if c.options.Network != nil {
+		host, err = c.options.Network.AddHost()
+	} else {
+		port, err = FreePort()
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -96,14 +112,19 @@ func (c *Cluster) member(kind Kind, id int, controller bool) (*Member, error) {
 		role = "controller"
 	}
 	dir := filepath.Join(c.options.Dir, fmt.Sprintf("%s-%d-%s", role, id, kind))
-	return &Member{Kind: kind, ID: id, Version: c.options.Version, cluster: c, controller: controller, port: port, dir: dir}, os.MkdirAll(dir, 0o755)
+	return &Member{
+		Kind: kind, ID: id, Version: c.options.Version, cluster: c, controller: controller, host: host, port: port, dir: dir, dataDir: filepath.Join(dir, "data"),
+	}, os.MkdirAll(dir, 0o755)
 }
 
-// AddBroker makes a broker with a formatted directory. It is not started.
+// AddBroker makes a broker with a formatted directory, where log.dirs of the properties says if it is there. It is not started.
 func (c *Cluster) AddBroker(kind Kind, properties map[string]string) (*Member, error) {
 	m, err := c.member(kind, len(c.Brokers)+1, false)
 	if err != nil {
 		return nil, err
+	}
+	if dir := properties["log.dirs"]; dir != "" {
+		m.dataDir = dir
 	}
 	if err := m.configure(properties); err != nil {
 		return nil, err
@@ -167,10 +188,19 @@ func (c *Cluster) quorum() (name, value string) {
 func (m *Member) Name() string { return filepath.Base(m.dir) }
 
 // Addr is host:port of its listener.
-func (m *Member) Addr() string { return net.JoinHostPort("localhost", strconv.Itoa(m.port)) }
+func (m *Member) Addr() string {
+	name := "localhost"
+	if m.host != nil {
+		name = m.host.Address
+	}
+	return net.JoinHostPort(name, strconv.Itoa(m.port))
+}
+
+// Host is its machine, where the cluster has a Network.
+func (m *Member) Host() *Host { return m.host }
 
 // DataDir is its log.dirs.
-func (m *Member) DataDir() string { return filepath.Join(m.dir, "data") }
+func (m *Member) DataDir() string { return m.dataDir }
 
 // LogPath is the file with everything it printed.
 func (m *Member) LogPath() string { return filepath.Join(m.dir, "log") }
@@ -252,9 +282,10 @@ func (m *Member) Launch() error { return m.launch() }
 func (m *Member) launch() error {
 	command := []string{OttlaBinary(), "serve", m.propertiesPath()}
 	if m.Kind == Kafka {
-		command = []string{"java", "-Xmx512M", "-Dlog4j2.configurationFile=" + log4j("server"), "-cp", KafkaJars(m.Version), "kafka.Kafka", m.propertiesPath()}
+		heap := fmt.Sprintf("-Xmx%dM", cmp.Or(m.cluster.options.HeapMegabytes, 512))
+		command = []string{"java", heap, "-Dlog4j2.configurationFile=" + log4j("server"), "-cp", KafkaJars(m.Version), "kafka.Kafka", m.propertiesPath()}
 	}
-	process, err := StartProcess(m.Name(), m.LogPath(), nil, command...)
+	process, err := StartProcess(m.Name(), m.LogPath(), nil, m.host.on(command)...)
 	m.process = process
 	return err
 }

@@ -1,0 +1,215 @@
+//go:build compat
+
+package compat
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"ottla/compat/chaos"
+	"ottla/compat/driver"
+	"ottla/compat/harness"
+	"ottla/compat/powercut"
+	"ottla/compat/scenario"
+	"ottla/compat/suite"
+)
+
+// siegePlan is what a seed says of a round, besides the faults.
+type siegePlan struct {
+	seed        uint64
+	duration    time.Duration
+	fileSystem  string
+	flushed     bool // before acknowledgement
+	controllers int
+}
+
+// planOf has two of three rounds without flush before acknowledgement, as Apache Kafka is by default, and one of twelve under three
+// controllers.
+func planOf(seed uint64, duration time.Duration) siegePlan {
+	p := siegePlan{seed: seed, duration: duration, fileSystem: []string{"ext4", "xfs"}[seed%2], flushed: seed%3 == 2, controllers: 1}
+	if seed%12 == 11 {
+		p.controllers = 3
+	}
+	return p
+}
+
+// siegeSettings are those of both kinds of servers.
+func siegeSettings(p siegePlan) map[string]string {
+	settings := map[string]string{
+		"min.insync.replicas": "2", "default.replication.factor": "3",
+		"broker.session.timeout.ms": "4500", "broker.heartbeat.interval.ms": "500", "replica.lag.time.max.ms": "2000",
+		"offsets.topic.num.partitions": "4", "transaction.state.log.num.partitions": "4",
+		"offsets.topic.replication.factor": "3", "transaction.state.log.replication.factor": "3", "transaction.state.log.min.isr": "2",
+	}
+	if p.flushed {
+		settings["log.flush.interval.messages"] = "1"
+	}
+	return settings
+}
+
+// besieged is a cluster whose brokers have machines and disks of their own.
+func besieged(t *testing.T, p siegePlan) *chaos.Cluster {
+	t.Helper()
+	kind := target(t)
+	network, err := harness.NewNetwork(os.Getenv("OTTLA_COMPAT_NETWORK"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := network.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	cluster := startCluster(t, harness.ClusterOptions{
+		Controllers: p.controllers, Features: harness.LetIn, Properties: siegeSettings(p), Network: network, HeapMegabytes: 256,
+	})
+	c := &chaos.Cluster{Cluster: cluster, Network: network, Flushed: p.flushed, LeaderKills: 15 * time.Second}
+	for n := range 3 {
+		disk, err := powercut.NewDisk(p.fileSystem, filepath.Join(t.TempDir(), fmt.Sprint("disk-", n+1)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() {
+			if err := disk.Close(); err != nil {
+				t.Error(err)
+			}
+		})
+		slow, err := harness.NewDiskCgroup(fmt.Sprintf("ottla-chaos-%d", n+1), disk.Mount)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() {
+			if err := slow.Remove(); err != nil {
+				t.Error(err)
+			}
+		})
+		m, err := cluster.AddBroker(kind, map[string]string{"log.dirs": filepath.Join(disk.Mount, "data")})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(m.Close) // before its disk goes
+		c.Machines = append(c.Machines, &chaos.Machine{Member: m, Disk: disk, Slow: slow})
+	}
+	for _, m := range c.Machines {
+		startMember(t, m.Member)
+	}
+	return c
+}
+
+// besiege runs one seed on a cluster of its own.
+func besiege(t *testing.T, p siegePlan) *chaos.Result {
+	t.Helper()
+	need(t, "python")
+	c := besieged(t, p)
+	servers := strings.Join(c.Bootstrap(), ",")
+	var copiers []chaos.Copier
+	for name, start := range map[string]func(string) (*driver.Process, error){scenario.Java: driver.StartJava, scenario.Confluent: driver.StartPython} {
+		if os.Getenv("OTTLA_CHAOS_CLIENTS") != "" && !strings.Contains(os.Getenv("OTTLA_CHAOS_CLIENTS"), name) {
+			continue
+		}
+		process, err := start(workDir(t))
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = process.Close() })
+		copiers = append(copiers, chaos.Copier{Name: name, Copier: driver.NewClient(process, name, servers)})
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), p.duration+15*time.Minute)
+	defer cancel()
+	result, err := chaos.Run(ctx, chaos.Options{Cluster: c, Seed: p.seed, Duration: p.duration, Pause: 5 * time.Second, Copiers: copiers})
+	if err != nil {
+		t.Fatalf("seed %d: %v", p.seed, err)
+	}
+	if path := os.Getenv("OTTLA_CHAOS_HISTORY"); path != "" {
+		writeHistory(t, path, result)
+	}
+	result.Strange = append(result.Strange, unequalReplicas(ctx, c)...)
+	harness.Progress("chaos on three brokers of %s, %+v: %s", serverName(target(t)), p, result)
+	if !result.Sound() && target(t) == harness.Ottla { // what Apache Kafka does is recorded
+		t.Errorf("chaos on a cluster: %s", result)
+	}
+	return result
+}
+
+// unequalReplicas compares the batches of all replicas, once nothing is written any more.
+func unequalReplicas(ctx context.Context, c *chaos.Cluster) (unequal []string) {
+	dirs, err := filepath.Glob(filepath.Join(c.Machines[0].DataDir(), "*-*"))
+	if err != nil || len(dirs) == 0 {
+		return []string{fmt.Sprintf("no replicas in %s: %v", c.Machines[0].DataDir(), err)}
+	}
+	for _, dir := range dirs {
+		name := filepath.Base(dir)
+		if _, err := strconv.Atoi(name[strings.LastIndexByte(name, '-')+1:]); err != nil || name == "__cluster_metadata-0" {
+			continue
+		}
+		for _, other := range c.Machines[1:] {
+			waiting, cancel := context.WithTimeout(ctx, 30*time.Second)
+			err := suite.Eventually(waiting, func() error { return sameReplica(dir, filepath.Join(other.DataDir(), name)) })
+			cancel()
+			if err != nil {
+				unequal = append(unequal, fmt.Sprintf("the replicas of %s on %s and %s: %v", name, c.Machines[0].Name(), other.Name(), err))
+			}
+		}
+	}
+	return unequal
+}
+
+// TestChaosCluster is a short round on three brokers under a controller of Apache Kafka. OTTLA_CHAOS_SEED and OTTLA_CHAOS_SECONDS choose
+// another one.
+func TestChaosCluster(t *testing.T) {
+	seconds := setting(t, "OTTLA_CHAOS_SECONDS", 35)
+	besiege(t, planOf(uint64(setting(t, "OTTLA_CHAOS_SEED", 2)), time.Duration(seconds)*time.Second))
+}
+
+// clusterLine is what is kept of one round of the long form.
+type clusterLine struct {
+	Commit string
+	soakLine
+	FileSystem            string
+	FlushBeforeAck        bool
+	Controllers           int
+	LeaderKills           int
+	UnavailableWorst      float64 // seconds from kill -9 of a leader to the next acknowledgement of all its partitions
+	CalmKills             int     // with no other fault under way
+	CalmMedian, CalmWorst float64
+	SuspendedLeft         []float64 // seconds until a suspended broker was in no ISR
+	WholeSeconds          float64   // from the end of the last fault
+}
+
+func lineOf(t *testing.T, p siegePlan, r *chaos.Result) clusterLine {
+	t.Helper()
+	commit, err := exec.Command("git", "-C", harness.Root(), "rev-parse", "--short", "HEAD").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	line := clusterLine{
+		Commit: strings.TrimSpace(string(commit)), soakLine: soakLineOf(t, p.seed, p.duration, r), FileSystem: p.fileSystem,
+		FlushBeforeAck: p.flushed, Controllers: p.controllers, WholeSeconds: r.WholeAfter.Seconds(),
+	}
+	var median, worst time.Duration
+	line.LeaderKills, _, worst = r.Unavailable(false)
+	line.UnavailableWorst = worst.Seconds()
+	line.CalmKills, median, worst = r.Unavailable(true)
+	line.CalmMedian, line.CalmWorst = median.Seconds(), worst.Seconds()
+	for _, paused := range r.Paused {
+		line.SuspendedLeft = append(line.SuspendedLeft, paused.Left.Seconds())
+	}
+	return line
+}
+
+// TestChaosClusterSoak goes on where the last one ended: OTTLA_CHAOS_ROUNDS rounds of OTTLA_CHAOS_SECONDS, each appended to
+// testdata/soak/chaoscluster.jsonl (of Apache Kafka: testdata/control/) when it is over.
+func TestChaosClusterSoak(t *testing.T) {
+	duration := time.Duration(setting(t, "OTTLA_CHAOS_SECONDS", 300)) * time.Second
+	soak(t, "chaoscluster.jsonl", 1200, func(t *testing.T, seed uint64) any {
+		p := planOf(seed, duration)
+		return lineOf(t, p, besiege(t, p))
+	})
+}
