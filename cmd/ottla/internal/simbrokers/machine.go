@@ -165,7 +165,7 @@ func (m *machine) operation(op vfs.Operation) error {
 func (m *machine) boot() {
 	m.incarnation++
 	m.up, m.opened, m.serving, m.stopping, m.inline, m.state = true, false, false, false, true, broker.Starting
-	m.pausedUntil, m.tasks, m.calls, m.seen, m.epoch = time.Time{}, nil, nil, newSeen(), -1
+	m.pausedUntil, m.tasks, m.calls, m.seen, m.epoch, m.registering = time.Time{}, nil, nil, newSeen(), -1, protocol.IncarnationID{}
 	m.s.Linef("%d boots", m.id)
 	m.disk.SetClock(func() time.Time { return m.s.Now })
 	m.disk.OnOperation(m.operation)

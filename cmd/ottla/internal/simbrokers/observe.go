@@ -147,13 +147,23 @@ func (m *machine) observeRole(tp protocol.TopicPartition) {
 	m.s.counts.Roles++
 	view := d.View
 	state := m.s.controllers.truth.roles[roleKey{tp, view.PartitionEpoch}]
-	if state == nil || state.Leader != view.Leader || state.LeaderEpoch != view.LeaderEpoch || !sameMembers(state.ISR, view.ISR) {
+	withheld := state != nil && state.Leader == m.id && view.Leader == protocol.NoNode && !m.known()
+	if state == nil || state.Leader != view.Leader && !withheld || state.LeaderEpoch != view.LeaderEpoch || !sameMembers(state.ISR, view.ISR) {
 		m.s.violate("%d has for %s leader %d, epoch %d.%d, in sync %v; committed is %+v",
 			m.id, tp, view.Leader, view.LeaderEpoch, view.PartitionEpoch, view.ISR, state)
 	}
 	if view.Role == partition.Leader && view.Leader != m.id {
 		m.s.violate("%d leads %s, but the leader is %d", m.id, tp, view.Leader)
 	}
+	if view.Role == partition.Leader && !m.known() {
+		m.s.violate("%d leads %s before its Image knows of this process", m.id, tp)
+	}
+}
+
+// known tells whether the machine's own Image knows of its present process, and not only of one before.
+func (m *machine) known() bool {
+	self := m.node.Image().Broker(m.id)
+	return self != nil && m.registering != (protocol.IncarnationID{}) && self.IncarnationID == m.registering
 }
 
 func sameMembers(a, b []protocol.NodeID) bool {
