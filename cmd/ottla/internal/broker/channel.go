@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"slices"
 	"sync"
 	"time"
 
@@ -36,7 +37,7 @@ type Channel struct {
 	mu      sync.Mutex
 	waiting []*errand // to be sent
 	back    []*errand // that failed, for the next Tick, which knows the time
-	flying  map[*errand]bool
+	flying  []*errand // in the order in which they were sent
 	next    time.Time // when those that wait are looked at again; zero: at once
 }
 
@@ -95,13 +96,14 @@ func (c *Channel) Tick(now time.Time) {
 		e.after = now.Add(c.Backoff)
 	}
 	rest := append(c.waiting, c.back...)
-	for e := range c.flying { // the order does not matter: they were sent side by side
-		if leader != nil && e.to != *leader {
-			delete(c.flying, e)
+	c.flying = slices.DeleteFunc(c.flying, func(e *errand) bool {
+		elsewhere := leader != nil && e.to != *leader
+		if elsewhere {
 			e.tries++ // what it still answers is not heard
 			rest = append(rest, e)
 		}
-	}
+		return elsewhere
+	})
 	c.waiting, c.back, c.next = nil, nil, now.Add(c.Backoff)
 	for _, e := range rest {
 		if e.until.IsZero() {
@@ -121,11 +123,9 @@ func (c *Channel) Tick(now time.Time) {
 	}
 	tries := make([]int, len(send))
 	for i, e := range send {
-		if c.flying == nil {
-			c.flying = map[*errand]bool{}
-		}
-		c.flying[e], e.to, tries[i] = true, *leader, e.tries
+		e.to, tries[i] = *leader, e.tries
 	}
+	c.flying = append(c.flying, send...)
 	c.mu.Unlock()
 	for _, e := range late {
 		e.done(nil, e.lateError())
@@ -162,7 +162,8 @@ func (c *Channel) receive(e *errand, try int, resp kmsg.Response, err error) {
 		c.mu.Unlock()
 		return // it was sent to another since
 	}
-	delete(c.flying, e)
+	at := slices.Index(c.flying, e)
+	c.flying = slices.Delete(c.flying, at, at+1)
 	e.tries++
 	if again {
 		e.err = err
