@@ -72,7 +72,7 @@ var arrows = map[string][]string{
 	"cmd/ottla/internal/metrics":    {"cmd/ottla/internal/api"},
 	"cmd/ottla/internal/memory":     {},
 	"cmd/ottla/internal/node":       {"cmd/ottla/internal/memory", "cmd/ottla/internal/metrics"},
-	"cmd/ottla/internal/seeded":     {},
+	"cmd/ottla/internal/seeded":     {"storage/vfs"},
 	"cmd/ottla/internal/mutant":     {},
 	"cmd/ottla/internal/sim":        {"cmd/ottla/internal/node", "cmd/ottla/internal/check", "cmd/ottla/internal/seeded", "cmd/ottla/internal/mutant", "compat/history"},
 	"cmd/ottla/internal/simcluster": {"below", "cmd/ottla/internal/session", "cmd/ottla/internal/seeded", "cmd/ottla/internal/mutant"},

@@ -19,11 +19,47 @@ type Network struct {
 	Cut                   map[[2]int]time.Time // from, to: nothing passes until then
 	Healthy               bool                 // no more drops, duplicates and delays
 
-	// Arrive runs something at an end, if anybody is there.
-	Arrive func(to int, run func())
-	// Incarnation counts the processes at an end: an answer to an earlier one is not heard.
-	Incarnation func(end int) int
-	Violate     func(format string, args ...any)
+	// At gives who is at an end; nil: somebody who is always there.
+	At func(end int) Resident
+}
+
+// Resident is a machine at an end.
+type Resident interface {
+	// Arrive runs something in its process, if there is one.
+	Arrive(run func())
+	// Incarnation counts its processes: an answer to an earlier one is not heard.
+	Incarnation() int
+}
+
+func (n *Network) arrive(to int, run func()) {
+	if at := n.At(to); at != nil {
+		at.Arrive(run)
+		return
+	}
+	run()
+}
+
+func (n *Network) incarnation(end int) int {
+	if at := n.At(end); at != nil {
+		return at.Incarnation()
+	}
+	return 0
+}
+
+// CutSome lets nothing pass until then: one way between two of the ends, or both ways between one and all others.
+func (n *Network) CutSome(r *Random, ends []int, until time.Time) {
+	if r.Chance(500) {
+		from, to := ends[r.Below(len(ends))], ends[r.Below(len(ends))]
+		n.Cut[[2]int{from, to}] = until
+		n.Scheduler.Linef("nothing passes from %d to %d", from, to)
+		return
+	}
+	one := ends[r.Below(len(ends))]
+	for _, other := range ends {
+		n.Cut[[2]int{one, other}] = until
+		n.Cut[[2]int{other, one}] = until
+	}
+	n.Scheduler.Linef("%d is cut off", one)
 }
 
 // carry brings a message to another end, perhaps late, twice or never. deliver runs there.
@@ -45,7 +81,7 @@ func (n *Network) carry(from, to int, what string, deliver func()) {
 		if until, cut := n.Cut[[2]int{from, to}]; cut && n.Scheduler.Now.Before(until) {
 			continue
 		}
-		n.Scheduler.After(delay, fmt.Sprintf("%d>%d %s", from, to, what), func() { n.Arrive(to, deliver) })
+		n.Scheduler.After(delay, fmt.Sprintf("%d>%d %s", from, to, what), func() { n.arrive(to, deliver) })
 	}
 }
 
@@ -58,10 +94,10 @@ func (n *Network) Call(from, to int, what string, timeout time.Duration, handle 
 			done(answer, err)
 		}
 	}
-	incarnation := n.Incarnation(from)
+	incarnation := n.incarnation(from)
 	here := func(run func()) func() {
 		return func() {
-			if n.Incarnation(from) == incarnation {
+			if n.incarnation(from) == incarnation {
 				run()
 			}
 		}
@@ -70,7 +106,7 @@ func (n *Network) Call(from, to int, what string, timeout time.Duration, handle 
 		answered := false
 		handle(func(answer any) {
 			if answered {
-				n.Violate("%s was answered twice", what)
+				n.Scheduler.Violate("%s was answered twice", what)
 			}
 			answered = true
 			n.carry(to, from, what+" answered", here(func() { finish(answer, nil) }))
@@ -78,7 +114,7 @@ func (n *Network) Call(from, to int, what string, timeout time.Duration, handle 
 	})
 	n.Scheduler.After(timeout, fmt.Sprintf("%d>%d %s times out", from, to, what), func() {
 		if !over {
-			n.Arrive(from, here(func() { finish(nil, ErrLost) }))
+			n.arrive(from, here(func() { finish(nil, ErrLost) }))
 		}
 	})
 }

@@ -20,6 +20,8 @@ type event struct {
 type Scheduler struct {
 	Now   time.Time
 	Count int // events that have run
+	// Failure is the first thing that was not as it must be.
+	Failure error
 
 	start  time.Time
 	events eventHeap
@@ -63,11 +65,51 @@ func (s *Scheduler) Step() bool {
 // Elapsed is the virtual time from the start to at.
 func (s *Scheduler) Elapsed(at time.Time) time.Duration { return at.Sub(s.start) }
 
+// Result is what has become of a run by now.
+func (s *Scheduler) Result(seed uint64) Result {
+	return Result{Seed: seed, Failure: s.Failure, Hash: s.Hash(), Events: s.Count, Virtual: s.Elapsed(s.Now)}
+}
+
 // Hash is of all that has happened.
 func (s *Scheduler) Hash() uint64 { return s.hash }
 
 // Linef tells of something that happens within an event.
 func (s *Scheduler) Linef(format string, args ...any) { s.line(fmt.Sprintf(format, args...)) }
+
+// Violate tells of something that is not as it must be. The first counts.
+func (s *Scheduler) Violate(format string, args ...any) {
+	if s.Failure == nil {
+		s.Failure = fmt.Errorf(format, args...)
+		s.Linef("violation: %v", s.Failure)
+	}
+}
+
+// NowAndThen runs something after a while, and again after as long as it says, until it says that it is over.
+func (s *Scheduler) NowAndThen(name string, first time.Duration, run func() (pause time.Duration, over bool)) {
+	s.After(first, name, func() {
+		if pause, over := run(); !over {
+			s.NowAndThen(name, pause, run)
+		}
+	})
+}
+
+// AllWell looks again and again what is wrong. As soon as nothing is, well is run; if something still is after patience, that
+// is a violation.
+func (s *Scheduler) AllWell(name string, first, pause, patience time.Duration, wrong func() string, well func()) {
+	deadline := s.Now.Add(patience)
+	s.NowAndThen(name, first, func() (time.Duration, bool) {
+		is := wrong()
+		switch {
+		case is == "":
+			well()
+		case s.Now.After(deadline):
+			s.Violate("%v after the last fault %s", patience, is)
+		default:
+			return pause, false
+		}
+		return 0, true
+	})
+}
 
 // Note is a line for the reader alone.
 func (s *Scheduler) Note(text string) {

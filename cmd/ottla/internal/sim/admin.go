@@ -168,7 +168,7 @@ func (a *admin) create(t *adminTopic) {
 		case a.later(code), code == protocol.InvalidReplicationFactor: // the broker may be fenced for a moment
 			a.s.Linef("admin: creating %s gave %s", t.plan.name, code)
 		default:
-			a.s.violate("admin: creating %s (%+v) gave %s: %s", t.plan.name, t.plan.configs, code, text(answer.ErrorMessage))
+			a.s.Violate("admin: creating %s (%+v) gave %s: %s", t.plan.name, t.plan.configs, code, text(answer.ErrorMessage))
 		}
 	})
 }
@@ -190,7 +190,7 @@ func (a *admin) later(code protocol.ErrorCode) bool {
 func (a *admin) created(t *adminTopic, id protocol.TopicID) {
 	known := a.s.model.topics[id]
 	if known == nil || int32(len(known.parts)) < t.plan.partitions {
-		a.s.violate("topic %s (%s) was acknowledged and is in no image", t.plan.name, id)
+		a.s.Violate("topic %s (%s) was acknowledged and is in no image", t.plan.name, id)
 		return
 	}
 	if !known.deleteAsked {
@@ -229,11 +229,11 @@ func (a *admin) delete(t *adminTopic) {
 				t.current = nil
 			}
 			if h := a.host; h.runs(incarnation) && h.node.Image().TopicByID(doomed.id) != nil {
-				a.s.violate("topic %s (%s) was acknowledged as deleted and is in the image", doomed.name, doomed.id)
+				a.s.Violate("topic %s (%s) was acknowledged as deleted and is in the image", doomed.name, doomed.id)
 			}
 		case a.later(code):
 		default:
-			a.s.violate("admin: deleting %s (%s) gave %s: %s", doomed.name, doomed.id, code, text(answer.ErrorMessage))
+			a.s.Violate("admin: deleting %s (%s) gave %s: %s", doomed.name, doomed.id, code, text(answer.ErrorMessage))
 		}
 	})
 }
@@ -251,11 +251,11 @@ func (a *admin) grow(t *adminTopic) {
 		switch code := protocol.ErrorCode(answer.ErrorCode); {
 		case code == protocol.None, code == protocol.InvalidPartitions: // an earlier try has done it
 			if int32(len(grown.parts)) < count {
-				a.s.violate("topic %s: %d partitions were acknowledged (%s) and are in no image", grown.name, count, code)
+				a.s.Violate("topic %s: %d partitions were acknowledged (%s) and are in no image", grown.name, count, code)
 			}
 		case a.later(code), code == protocol.InvalidReplicaAssignment, code == protocol.InvalidReplicationFactor:
 		default:
-			a.s.violate("admin: adding partitions to %s gave %s: %s", grown.name, code, text(answer.ErrorMessage))
+			a.s.Violate("admin: adding partitions to %s gave %s: %s", grown.name, code, text(answer.ErrorMessage))
 		}
 	})
 }
@@ -290,17 +290,17 @@ func (a *admin) trim(t *adminTopic) {
 		case protocol.NotLeaderOrFollower, protocol.RequestTimedOut, protocol.KafkaStorageError:
 		case protocol.OffsetOutOfRange:
 			if len(p.cuts) == 0 {
-				a.s.violate("admin: deleting %s up to %d gave %s: %+v", p, asked, code, p.seen)
+				a.s.Violate("admin: deleting %s up to %d gave %s: %+v", p, asked, code, p.seen)
 			}
 		default:
-			a.s.violate("admin: deleting records of %s up to %d gave %s", p, asked, code)
+			a.s.Violate("admin: deleting records of %s up to %d gave %s", p, asked, code)
 		}
 	})
 }
 
 func (a *admin) trimmed(p *partModel, asked, low protocol.Offset, incarnation int) {
 	if low < asked || p.seen.incarnation == incarnation && p.seen.start < low {
-		a.s.violate("admin: %s was to start at %d, the answer is %d, it is %+v", p, asked, low, p.seen)
+		a.s.Violate("admin: %s was to start at %d, the answer is %d, it is %+v", p, asked, low, p.seen)
 	}
 }
 
@@ -337,7 +337,7 @@ func (a *admin) moveTo(t *adminTopic, dirs []string, perMille int) {
 				switch code := protocol.ErrorCode(part.ErrorCode); code {
 				case protocol.None, protocol.KafkaStorageError, protocol.ReplicaNotAvailable, protocol.UnknownTopicOrPartition:
 				default:
-					a.s.violate("admin: moving %s-%d gave %s", topic.Topic, part.Partition, code)
+					a.s.Violate("admin: moving %s-%d gave %s", topic.Topic, part.Partition, code)
 				}
 			}
 		}

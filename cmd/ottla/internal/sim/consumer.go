@@ -234,7 +234,7 @@ func (c *consumer) place(cursors []*cursor, resp *kmsg.ListOffsetsResponse, inca
 		part, found := answers[p.part().tp()]
 		switch code := protocol.ErrorCode(part.ErrorCode); {
 		case !found:
-			c.s.violate("%s: ListOffsets does not answer for %s", c.name, p.part())
+			c.s.Violate("%s: ListOffsets does not answer for %s", c.name, p.part())
 		case code != protocol.None:
 			c.excuse(code, "ListOffsets", p.part())
 			c.stale = true
@@ -267,11 +267,11 @@ func excuse(s *Simulation, who string, code protocol.ErrorCode, what string, p *
 	switch code {
 	case protocol.UnknownTopicOrPartition, protocol.UnknownTopicID, protocol.InconsistentTopicID:
 		if !p.topic.deleteAsked {
-			s.violate("%s: %s of %s gave %s, and nobody deleted it", who, what, p, code)
+			s.Violate("%s: %s of %s gave %s, and nobody deleted it", who, what, p, code)
 		}
 	case protocol.NotLeaderOrFollower, protocol.KafkaStorageError, protocol.LeaderNotAvailable,
 		protocol.OffsetNotAvailable, protocol.FencedLeaderEpoch, protocol.UnknownLeaderEpoch:
 	default:
-		s.violate("%s: %s of %s gave %s", who, what, p, code)
+		s.Violate("%s: %s of %s gave %s", who, what, p, code)
 	}
 }

@@ -22,21 +22,10 @@ func (s *Simulation) heal() {
 			h.die(kill)
 		}
 	}
-	deadline := s.Now.Add(healTime)
-	var look func()
-	look = func() {
-		waiting := s.waiting()
-		switch {
-		case waiting == "":
-			s.phase = reading
-			s.readAll()
-		case s.Now.After(deadline):
-			s.violate("%v after the last fault something still waits: %s", healTime, waiting)
-		default:
-			s.After(100*time.Millisecond, "looks whether all is well again", look)
-		}
-	}
-	s.After(time.Second, "looks whether all is well again", look)
+	s.AllWell("looks whether all is well again", time.Second, 100*time.Millisecond, healTime, s.waiting, func() {
+		s.phase = reading
+		s.readAll()
+	})
 }
 
 // waiting tells what is not as it should be; "" if all is.
@@ -66,7 +55,7 @@ func (s *Simulation) readAll() {
 	h := s.hosts[0]
 	c := s.connect("reader", h, protocol.OnBroker, nil)
 	if c == nil {
-		s.violate("the node does not take a connection")
+		s.Violate("the node does not take a connection")
 		return
 	}
 	c.cuts = 0
@@ -114,12 +103,12 @@ func (r *reader) ask(timestamp int64, done func(offset protocol.Offset, timestam
 	part := r.part
 	r.conn.send(listOffsets(part, timestamp), 10, 10*time.Second, true, func(resp kmsg.Response, err error) {
 		if err != nil {
-			r.s.violate("reader: ListOffsets of %s: %v", part, err)
+			r.s.Violate("reader: ListOffsets of %s: %v", part, err)
 			return
 		}
 		answer := resp.(*kmsg.ListOffsetsResponse).Topics[0].Partitions[0]
 		if answer.ErrorCode != 0 {
-			r.s.violate("reader: ListOffsets of %s: %s", part, protocol.ErrorCode(answer.ErrorCode))
+			r.s.Violate("reader: ListOffsets of %s: %s", part, protocol.ErrorCode(answer.ErrorCode))
 			return
 		}
 		done(protocol.Offset(answer.Offset), answer.Timestamp)
@@ -141,7 +130,7 @@ func (r *reader) read() {
 	req.Topics = append(req.Topics, topic)
 	r.conn.send(req, 17, 10*time.Second, true, func(resp kmsg.Response, err error) {
 		if err != nil {
-			r.s.violate("reader: fetch of %s: %v", r.part, err)
+			r.s.Violate("reader: fetch of %s: %v", r.part, err)
 			return
 		}
 		r.take(&resp.(*kmsg.FetchResponse).Topics[0].Partitions[0])
@@ -154,19 +143,19 @@ func (r *reader) take(part *kmsg.FetchResponseTopicPartition) {
 		r.begin() // retention was faster
 		return
 	case code != protocol.None || len(part.RecordBatches) == 0:
-		r.s.violate("reader: fetch of %s at %d of %d gave %s and %d bytes", r.part, r.at, r.end, code, len(part.RecordBatches))
+		r.s.Violate("reader: fetch of %s at %d of %d gave %s and %d bytes", r.part, r.at, r.end, code, len(part.RecordBatches))
 		return
 	}
 	for rest := part.RecordBatches; len(rest) > 0; {
 		batch, after, err := record.Next(rest)
 		if err != nil || batch.CheckCRC() != nil {
-			r.s.violate("reader: %s at %d: no batch: %v", r.part, r.at, err)
+			r.s.Violate("reader: %s at %d: no batch: %v", r.part, r.at, err)
 			return
 		}
 		rest = after
 		for one, err := range record.Records(batch, r.s.model.pool, 1<<24) {
 			if err != nil || one.Offset > r.at {
-				r.s.violate("reader: %s at %d: offset %d, %v", r.part, r.at, one.Offset, err)
+				r.s.Violate("reader: %s at %d: offset %d, %v", r.part, r.at, one.Offset, err)
 				return
 			}
 			if one.Offset == r.at {
@@ -175,7 +164,7 @@ func (r *reader) take(part *kmsg.FetchResponseTopicPartition) {
 			}
 		}
 	}
-	if r.s.failure == nil {
+	if r.s.Failure == nil {
 		r.read()
 	}
 }
@@ -185,7 +174,7 @@ func (r *reader) compare() {
 	p, s := r.part, r.s
 	for _, w := range p.acked {
 		if w.offset >= r.start && p.at[w.offset] != w {
-			s.violate("%s: lost: record %.60s was acknowledged at offset %d, the log goes from %d to %d", p, w.value, w.offset, r.start, r.end)
+			s.Violate("%s: lost: record %.60s was acknowledged at offset %d, the log goes from %d to %d", p, w.value, w.offset, r.start, r.end)
 			return
 		}
 	}
@@ -196,7 +185,7 @@ func (r *reader) compare() {
 			continue
 		}
 		if before := last[w.sender]; before != nil && before.number >= w.number {
-			s.violate("%s: out of order: %.60s is before %.60s at offset %d, both of %s", p, before.value, w.value, offset, w.sender.name)
+			s.Violate("%s: out of order: %.60s is before %.60s at offset %d, both of %s", p, before.value, w.value, offset, w.sender.name)
 			return
 		}
 		last[w.sender] = w
@@ -206,7 +195,7 @@ func (r *reader) compare() {
 
 // seek compares lookups by time with the model, which now knows every record.
 func (r *reader) seek(tries int) {
-	if tries == 4 || r.s.failure != nil {
+	if tries == 4 || r.s.Failure != nil {
 		r.next()
 		return
 	}
@@ -234,7 +223,7 @@ func (r *reader) seek(tries int) {
 			return
 		}
 		if want := p.byTime(timestamp, r.start, r.end); want != found || want >= 0 && p.times[want] != at {
-			s.violate("%s: by time %d: offset %d (%d), it is %d (%d)", p, timestamp, found, at, want, p.times[want])
+			s.Violate("%s: by time %d: offset %d (%d), it is %d (%d)", p, timestamp, found, at, want, p.times[want])
 			return
 		}
 		r.seek(tries + 1)
@@ -273,7 +262,7 @@ func (r *reader) done() {
 		case waiting == "" && r.host.incarnation > incarnation:
 			s.readAll()
 		case s.Now.After(deadline):
-			s.violate("%v after a clean stop something still waits: %s", healTime, waiting)
+			s.Violate("%v after a clean stop something still waits: %s", healTime, waiting)
 		default:
 			s.After(100*time.Millisecond, "looks whether the node is back", look)
 		}

@@ -62,16 +62,14 @@ func (s *Simulation) planFaults() {
 	if len(kinds) == 0 {
 		return
 	}
-	var next func()
-	next = func() {
+	s.NowAndThen("a fault", s.random.Between(f.pause/4, 2*f.pause), func() (time.Duration, bool) {
 		if s.phase != working {
-			return
+			return 0, true
 		}
 		h := s.hosts[s.random.Below(len(s.hosts))]
 		kinds[s.random.Below(len(kinds))](h)
-		s.After(s.random.Between(f.pause/4, 2*f.pause), "a fault", next)
-	}
-	s.After(s.random.Between(f.pause/4, 2*f.pause), "a fault", next)
+		return s.random.Between(f.pause/4, 2*f.pause), false
+	})
 }
 
 // strikeDown ends the process, at once or within one of its next operations.

@@ -71,12 +71,12 @@ func (c *consumer) fetched(resp *kmsg.FetchResponse, incarnation int) {
 	case protocol.FetchSessionIDNotFound, protocol.InvalidFetchSessionEpoch:
 		c.s.Linef("%s: %s", c.name, code)
 		if c.epoch == 0 || !c.plan.sessions {
-			c.s.violate("%s: a full fetch gave %s", c.name, code)
+			c.s.Violate("%s: a full fetch gave %s", c.name, code)
 		}
 		c.endSession()
 		return
 	default:
-		c.s.violate("%s: fetch gave %s", c.name, code)
+		c.s.Violate("%s: fetch gave %s", c.name, code)
 		return
 	}
 	c.keepSession(resp)
@@ -90,17 +90,17 @@ func (c *consumer) fetched(resp *kmsg.FetchResponse, incarnation int) {
 				continue // forgotten meanwhile
 			}
 			count := c.fetchedPart(p, part, incarnation)
-			if c.s.failure != nil {
+			if c.s.Failure != nil {
 				return
 			}
 			if len(part.RecordBatches) > int(p.sent.maxBytes) && count > 1 {
-				c.s.violate("%s: %d bytes in %d batches of %s, asked for at most %d", c.name, len(part.RecordBatches), count, p.part(), p.sent.maxBytes)
+				c.s.Violate("%s: %d bytes in %d batches of %s, asked for at most %d", c.name, len(part.RecordBatches), count, p.part(), p.sent.maxBytes)
 			}
 			bytes, batches = bytes+len(part.RecordBatches), batches+count
 		}
 	}
 	if bytes > int(c.plan.maxBytes) && batches > 1 {
-		c.s.violate("%s: %d bytes in %d batches, asked for at most %d", c.name, bytes, batches, c.plan.maxBytes)
+		c.s.Violate("%s: %d bytes in %d batches, asked for at most %d", c.name, bytes, batches, c.plan.maxBytes)
 	}
 }
 
@@ -110,7 +110,7 @@ func (c *consumer) keepSession(resp *kmsg.FetchResponse) {
 	case resp.SessionID == 0: // the node keeps none for us
 		c.endSession()
 	case c.epoch > 0 && resp.SessionID != c.session:
-		c.s.violate("%s: session %d became %d", c.name, c.session, resp.SessionID)
+		c.s.Violate("%s: session %d became %d", c.name, c.session, resp.SessionID)
 	default:
 		c.session, c.epoch = resp.SessionID, c.epoch+1
 	}
@@ -136,7 +136,7 @@ func (c *consumer) fetchedPart(p *cursor, part *kmsg.FetchResponseTopicPartition
 	case code == protocol.OffsetOutOfRange:
 		c.s.Linef("%s: offset %d of %s is out of range", c.name, p.offset, model)
 		if p.offset >= model.maxStart && !cut && !model.cutPending {
-			c.s.violate("%s: offset %d of %s is out of range, and was not; it is %+v", c.name, p.offset, model, model.seen)
+			c.s.Violate("%s: offset %d of %s is out of range, and was not; it is %+v", c.name, p.offset, model, model.seen)
 		}
 		p.offset, p.lookup, p.lastEpoch, p.cut = protocol.NoOffset, -2, protocol.NoLeaderEpoch, false
 		return 0
@@ -149,14 +149,14 @@ func (c *consumer) fetchedPart(p *cursor, part *kmsg.FetchResponseTopicPartition
 		return 0
 	}
 	if part.HighWatermark > int64(model.seen.end) && incarnation == model.seen.incarnation || part.LastStableOffset > part.HighWatermark {
-		c.s.violate("%s: %s: high watermark %d, last stable offset %d, and %+v", c.name, model, part.HighWatermark, part.LastStableOffset, model.seen)
+		c.s.Violate("%s: %s: high watermark %d, last stable offset %d, and %+v", c.name, model, part.HighWatermark, part.LastStableOffset, model.seen)
 	}
 	if len(part.RecordBatches) == 0 {
 		return 0
 	}
 	// Where the log starts just there nobody can tell: what was before is deleted anyhow.
 	if cut && c.plan.version >= 12 && p.lastEpoch != protocol.NoLeaderEpoch && part.LogStartOffset < int64(p.offset) {
-		c.s.violate("%s: offset %d of %s was taken by a power cut, and the fetch (last epoch %d) was not told", c.name, p.offset, model, p.lastEpoch)
+		c.s.Violate("%s: offset %d of %s was taken by a power cut, and the fetch (last epoch %d) was not told", c.name, p.offset, model, p.lastEpoch)
 	}
 	p.cut = false
 	return c.records(p, part, incarnation)
@@ -177,10 +177,10 @@ func (p *cursor) wasCut(incarnation int) bool {
 func (c *consumer) diverged(p *cursor, part *kmsg.FetchResponseTopicPartition, cut bool) {
 	c.s.Linef("%s: %s diverges: %+v", c.name, p.part(), part.DivergingEpoch)
 	if !cut {
-		c.s.violate("%s: %s diverges from offset %d, epoch %d: %+v, and no power cut took anything", c.name, p.part(), p.offset, p.lastEpoch, part.DivergingEpoch)
+		c.s.Violate("%s: %s diverges from offset %d, epoch %d: %+v, and no power cut took anything", c.name, p.part(), p.offset, p.lastEpoch, part.DivergingEpoch)
 	}
 	if part.DivergingEpoch.EndOffset >= int64(p.offset) {
-		c.s.violate("%s: %s: diverging at %d, asked was %d", c.name, p.part(), part.DivergingEpoch.EndOffset, p.offset)
+		c.s.Violate("%s: %s: diverging at %d, asked was %d", c.name, p.part(), part.DivergingEpoch.EndOffset, p.offset)
 	}
 	p.offset, p.lastEpoch, p.cut = protocol.Offset(part.DivergingEpoch.EndOffset), protocol.LeaderEpoch(part.DivergingEpoch.Epoch), false
 }
@@ -193,17 +193,17 @@ func (c *consumer) records(p *cursor, part *kmsg.FetchResponseTopicPartition, in
 			err = batch.CheckCRC()
 		}
 		if err != nil {
-			c.s.violate("%s: %s: what was fetched at %d is no batch: %v", c.name, p.part(), p.offset, err)
+			c.s.Violate("%s: %s: what was fetched at %d is no batch: %v", c.name, p.part(), p.offset, err)
 			return batches
 		}
 		rest = after
 		if batch.BaseOffset() > p.offset || batch.LastOffset() < p.offset || int64(batch.LastOffset()) >= part.HighWatermark {
-			c.s.violate("%s: %s: at offset %d came a batch of %d to %d, high watermark %d", c.name, p.part(), p.offset, batch.BaseOffset(), batch.LastOffset(), part.HighWatermark)
+			c.s.Violate("%s: %s: at offset %d came a batch of %d to %d, high watermark %d", c.name, p.part(), p.offset, batch.BaseOffset(), batch.LastOffset(), part.HighWatermark)
 			return batches
 		}
 		for r, err := range record.Records(batch, c.s.model.pool, 1<<24) {
 			if err != nil {
-				c.s.violate("%s: %s: a batch at %d cannot be read: %v", c.name, p.part(), p.offset, err)
+				c.s.Violate("%s: %s: a batch at %d cannot be read: %v", c.name, p.part(), p.offset, err)
 				return batches
 			}
 			if r.Offset < p.offset {
@@ -211,7 +211,7 @@ func (c *consumer) records(p *cursor, part *kmsg.FetchResponseTopicPartition, in
 			}
 			c.s.counts.Read++
 			c.s.model.read(p.part(), r, batch, incarnation)
-			if c.s.failure != nil {
+			if c.s.Failure != nil {
 				return batches
 			}
 			p.offset = r.Offset + 1

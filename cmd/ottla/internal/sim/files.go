@@ -8,7 +8,7 @@ import (
 // what was synced is no fault there; a disk that failed may hold anything. A producer snapshot that a crash has torn may outlive the next
 // clean stop, after which it would be a fault.
 func (h *host) checkFiles(after end) {
-	if h.failedOnce && h.s.noSpace.NoSpace == nil || !h.formatted || h.s.failure != nil {
+	if h.failedOnce && h.s.noSpace.NoSpace == nil || !h.formatted || h.s.Failure != nil {
 		return
 	}
 	if h.crashed = h.crashed || after != cleanStop; h.crashed && after == cleanStop {
@@ -22,11 +22,11 @@ func (h *host) checkFiles(after end) {
 	}
 	report, err := check.Run(h.disk, dirs, check.Options{InUse: func(string) bool { return false }})
 	if err != nil {
-		h.s.violate("%s: the files after a %s: %v", h.name, after, err)
+		h.s.Violate("%s: the files after a %s: %v", h.name, after, err)
 		return
 	}
 	h.s.counts.Checked++
 	if len(report.Faults) > 0 {
-		h.s.violate("%s: the files after a %s: %d faults, all: %v", h.name, after, len(report.Faults), report.Faults)
+		h.s.Violate("%s: the files after a %s: %d faults, all: %v", h.name, after, len(report.Faults), report.Faults)
 	}
 }

@@ -36,13 +36,12 @@ type host struct {
 	started      bool
 	serving      bool // the broker's listeners are open
 	stopping     bool
-	inline       bool // tasks run at once: while starting and stopping
 	fatal        error
 	collapsing   bool // because of it
 	brokers      *server.Server
 	controllers  *server.Server
 	pumps        []*seeded.Pump
-	tasks        []*task
+	workers      seeded.Workers
 	conns        []*conn
 	channel      *channel
 	peers        []*channel // to brokers: one for each API
@@ -140,7 +139,7 @@ func (h *host) look() {
 		p.Look()
 	}
 	if err := h.s.noSpace.check(h); err != nil {
-		h.s.violate("%v", err)
+		h.s.Violate("%v", err)
 	}
 	kept := h.conns[:0]
 	for _, c := range h.conns {
@@ -188,9 +187,9 @@ func (h *host) config() *config.BrokerConfig {
 // boot starts a process.
 func (h *host) boot(after end) {
 	h.incarnation++
-	h.up, h.started, h.serving, h.stopping, h.inline, h.dying, h.sawFault = true, false, false, false, true, false, false
+	h.up, h.started, h.serving, h.stopping, h.dying, h.sawFault = true, false, false, false, false, false
 	h.collapsing = false
-	h.fatal, h.tasks, h.conns, h.pumps, h.channel, h.peers = nil, nil, nil, nil, nil, nil
+	h.fatal, h.workers, h.conns, h.pumps, h.channel, h.peers = nil, seeded.Workers{Inline: true}, nil, nil, nil, nil
 	h.crashIn = 0
 	if h.s.plan.faults.midOperation && h.s.phase == working && after != firstBoot && h.random.Chance(200) {
 		h.armCrash(300)
@@ -216,7 +215,7 @@ func (h *host) start() {
 	h.bootFailures, h.formatted = 0, true
 	h.serve()
 	h.checkBoot()
-	h.inline, h.started = false, true
+	h.workers.Inline, h.started = false, true
 	for _, part := range h.node.Parts() {
 		p := &seeded.Pump{Name: part.Name, Tick: part.Tick, Deadline: part.Deadline, Woken: part.Woken, Process: h, Random: h.random}
 		h.pumps = append(h.pumps, p)
@@ -228,7 +227,7 @@ func (h *host) start() {
 func (h *host) bootFailed(err error) {
 	h.s.Linef("%s does not start: %v", h.name, err)
 	if !h.sawFault {
-		h.s.violate("%s does not start: %v", h.name, err)
+		h.s.Violate("%s does not start: %v", h.name, err)
 		return
 	}
 	h.up = false
@@ -285,34 +284,15 @@ func (h *host) state(state broker.State) {
 	}
 }
 
-// task is work that the node has given to its workers.
-type task struct {
-	run  func()
-	done bool
-}
-
 // work is node.Options.Workers.
 func (h *host) work(run func()) {
-	if h.inline {
-		run()
-		return
-	}
-	t := &task{run: run}
-	h.tasks = append(h.tasks, t)
-	delay := h.random.Between(0, time.Millisecond)
-	if h.s.Now.Before(h.slowTasks) {
-		delay = h.random.Between(0, h.s.plan.faults.slowDelays)
-	}
-	h.after(delay, "works", func() { h.runTask(t) })
-}
-
-func (h *host) runTask(t *task) {
-	if t.done {
-		return
-	}
-	t.done = true
-	h.tasks = deleteOne(h.tasks, t)
-	h.enter(t.run)
+	h.workers.Give(run, func(do func()) {
+		delay := h.random.Between(0, time.Millisecond)
+		if h.s.Now.Before(h.slowTasks) {
+			delay = h.random.Between(0, h.s.plan.faults.slowDelays)
+		}
+		h.after(delay, "works", func() { h.enter(do) })
+	})
 }
 
 func deleteOne[T comparable](list []T, one T) []T {
@@ -432,7 +412,7 @@ func (h *host) stop() {
 	h.enter(h.node.Leave)
 	h.after(5*time.Second, "was not let go in time", func() {
 		if h.serving && h.fatal == nil {
-			h.s.violate("%s: the controller did not let the broker go within 5 s", h.name)
+			h.s.Violate("%s: the controller did not let the broker go within 5 s", h.name)
 		}
 	})
 }
@@ -458,7 +438,7 @@ func (h *host) drained(tries int) {
 			continue
 		}
 		if tries > 500 {
-			h.s.violate("%s stops, and the requests of %s are not answered", h.name, c)
+			h.s.Violate("%s stops, and the requests of %s are not answered", h.name, c)
 			return
 		}
 		h.after(10*time.Millisecond, "waits for the last replies", func() { h.drained(tries + 1) })
@@ -470,7 +450,7 @@ func (h *host) drained(tries int) {
 // collapse is the end of a process that cannot go on: as Run, without a marker.
 func (h *host) collapse() {
 	if !h.sawFault {
-		h.s.violate("%s cannot go on though the disk is well: %v", h.name, h.fatal)
+		h.s.Violate("%s cannot go on though the disk is well: %v", h.name, h.fatal)
 		return
 	}
 	h.enter(func() { h.check(h.node.Release(h.s.Now)) })
@@ -482,7 +462,7 @@ func (h *host) collapse() {
 // shut stops the node; nothing else runs any more.
 func (h *host) shut(clean bool) {
 	incarnation := h.incarnation
-	h.inline = true
+	h.workers.Inline = true
 	for _, channel := range append([]*channel{h.channel}, h.peers...) {
 		if c := channel.conn; c != nil && c.open && h.runs(incarnation) {
 			c.hungUp = true
@@ -490,8 +470,8 @@ func (h *host) shut(clean bool) {
 			c.broken()
 		}
 	}
-	for len(h.tasks) > 0 && h.runs(incarnation) {
-		h.runTask(h.tasks[0])
+	for do := h.workers.Next(); do != nil && h.runs(incarnation); do = h.workers.Next() {
+		h.enter(do)
 	}
 	if !h.runs(incarnation) {
 		return
@@ -520,7 +500,7 @@ func (h *host) check(err error) {
 	}
 	h.s.Linef("%s: %v", h.name, err)
 	if !h.sawFault {
-		h.s.violate("%s does not stop in order: %v", h.name, err)
+		h.s.Violate("%s does not stop in order: %v", h.name, err)
 	}
 }
 

@@ -55,14 +55,14 @@ func (h *host) batches(p *partModel, l *log.Log, from protocol.Offset) (all []re
 		content, err := read.Region.ReadAll()
 		read.Region.Release()
 		if err != nil {
-			h.s.violate("%s: cannot be read at %d: %v", p, from, err)
+			h.s.Violate("%s: cannot be read at %d: %v", p, from, err)
 			return nil
 		}
 		from = max(read.NextOffset, from)
 		for content = bytes.Clone(content); len(content) > 0; {
 			var b record.Batch
 			if b, content, err = record.Next(content); err != nil {
-				h.s.violate("%s: no batch at %d: %v", p, from, err)
+				h.s.Violate("%s: no batch at %d: %v", p, from, err)
 				return nil
 			}
 			all, from = append(all, b), max(from, b.NextOffset())
@@ -77,7 +77,7 @@ func (h *host) batches(p *partModel, l *log.Log, from protocol.Offset) (all []re
 // compareLoads has two coordinators loaded, one from the log and one from all that was ever written to it: compaction must not make a
 // difference.
 func (h *host) compareLoads(p *partModel, l *log.Log) {
-	if !p.shadows() || h.s.failure != nil {
+	if !p.shadows() || h.s.Failure != nil {
 		return
 	}
 	h.follow(p, l)
@@ -91,12 +91,12 @@ func (h *host) compareLoads(p *partModel, l *log.Log) {
 	}
 	whole, err := h.loaded(p, p.shadow.batches)
 	if err != nil {
-		h.s.violate("%s: what was written cannot be loaded: %v", p, err)
+		h.s.Violate("%s: what was written cannot be loaded: %v", p, err)
 		return
 	}
 	now, err := h.loaded(p, present)
 	if err != nil || now != whole {
-		h.s.violate("%s: %d of %d records are left by compaction, and a coordinator loads (%v)\n%s\ninstead of\n%s", p, left, p.shadow.records, err, now, whole)
+		h.s.Violate("%s: %d of %d records are left by compaction, and a coordinator loads (%v)\n%s\ninstead of\n%s", p, left, p.shadow.records, err, now, whole)
 	}
 }
 

@@ -109,7 +109,7 @@ func (m *model) init(s *Simulation) {
 func (m *model) topic(name string, id protocol.TopicID) *topicModel {
 	if t := m.topics[id]; t != nil {
 		if t.name != name {
-			m.s.violate("topic id %s is that of %s and of %s", id, t.name, name)
+			m.s.Violate("topic id %s is that of %s and of %s", id, t.name, name)
 		}
 		return t
 	}
@@ -120,7 +120,7 @@ func (m *model) topic(name string, id protocol.TopicID) *topicModel {
 		}
 	}
 	if t.plan == nil {
-		m.s.violate("a topic %s that nobody created", name)
+		m.s.Violate("a topic %s that nobody created", name)
 	}
 	m.topics[id] = t
 	m.order = append(m.order, t)
@@ -182,7 +182,7 @@ func (m *model) acknowledge(p *partModel, records []*written, base protocol.Offs
 // newProducerID checks that no id is given out twice.
 func (m *model) newProducerID(id protocol.ProducerID, to string) {
 	if before, given := m.ids[id]; given {
-		m.s.violate("producer id %d was given to %s and to %s", id, before, to)
+		m.s.Violate("producer id %d was given to %s and to %s", id, before, to)
 	}
 	m.ids[id] = to
 }
@@ -190,7 +190,7 @@ func (m *model) newProducerID(id protocol.ProducerID, to string) {
 // taken notes that a power cut took an acknowledged record.
 func (m *model) taken(p *partModel, w *written, offset protocol.Offset) {
 	if p.topic.plan.flush {
-		m.s.violate("%s: a power cut took record %s at offset %d, which was acknowledged after a flush", p, w.value, offset)
+		m.s.Violate("%s: a power cut took record %s at offset %d, which was acknowledged after a flush", p, w.value, offset)
 	}
 	w.state = lost
 	m.s.counts.LostByCut++
@@ -199,20 +199,20 @@ func (m *model) taken(p *partModel, w *written, offset protocol.Offset) {
 // learn takes note that an offset holds a record.
 func (m *model) learn(p *partModel, offset protocol.Offset, w *written, timestamp int64, how string) {
 	if known := p.at[offset]; known != nil && known != w {
-		m.s.violate("%s: inconsistent offset %d: it holds %.60s, and now (%s) %.60s", p, offset, known.value, how, w.value)
+		m.s.Violate("%s: inconsistent offset %d: it holds %.60s, and now (%s) %.60s", p, offset, known.value, how, w.value)
 		return
 	}
 	if w.topic != p.topic.plan || w.partition != p.n {
-		m.s.violate("%s: offset %d holds %.60s, which was sent to %s-%d", p, offset, w.value, w.topic.name, w.partition)
+		m.s.Violate("%s: offset %d holds %.60s, which was sent to %s-%d", p, offset, w.value, w.topic.name, w.partition)
 	}
 	if w.state == refused {
-		m.s.violate("%s: offset %d holds %.60s, which was refused", p, offset, w.value)
+		m.s.Violate("%s: offset %d holds %.60s, which was refused", p, offset, w.value)
 	}
 	if w.part != nil && (w.part != p || w.place != offset) && !w.repeats {
-		m.s.violate("%s: duplicate: %.60s is at offset %d and at %d of %s", p, w.value, offset, w.place, w.part)
+		m.s.Violate("%s: duplicate: %.60s is at offset %d and at %d of %s", p, w.value, offset, w.place, w.part)
 	}
 	if known, ok := p.times[offset]; ok && known != timestamp {
-		m.s.violate("%s: offset %d has timestamp %d, and now (%s) %d", p, offset, known, how, timestamp)
+		m.s.Violate("%s: offset %d has timestamp %d, and now (%s) %d", p, offset, known, how, timestamp)
 	}
 	p.at[offset], p.times[offset] = w, timestamp
 	w.part, w.place = p, offset
@@ -223,19 +223,19 @@ func (m *model) read(p *partModel, r record.Record, batch record.Batch, incarnat
 	w := m.values[valueID(r.Value)]
 	switch {
 	case w == nil:
-		m.s.violate("%s: offset %d holds %.80q, which nobody sent", p, r.Offset, r.Value)
+		m.s.Violate("%s: offset %d holds %.80q, which nobody sent", p, r.Offset, r.Value)
 		return
 	case !bytes.Equal(w.value, r.Value) || !bytes.Equal(w.key, r.Key) || len(r.Headers) != 0:
-		m.s.violate("%s: offset %d holds a changed record: %.80q=%.80q instead of %.80q=%.80q", p, r.Offset, r.Key, r.Value, w.key, w.value)
+		m.s.Violate("%s: offset %d holds a changed record: %.80q=%.80q instead of %.80q=%.80q", p, r.Offset, r.Key, r.Value, w.key, w.value)
 		return
 	case batch.IsLogAppendTime() != p.topic.plan.appendTime:
-		m.s.violate("%s: offset %d has the wrong type of timestamp", p, r.Offset)
+		m.s.Violate("%s: offset %d has the wrong type of timestamp", p, r.Offset)
 	case !p.topic.plan.appendTime && r.Timestamp != w.timestamp:
-		m.s.violate("%s: offset %d has timestamp %d, sent was %d", p, r.Offset, r.Timestamp, w.timestamp)
+		m.s.Violate("%s: offset %d has timestamp %d, sent was %d", p, r.Offset, r.Timestamp, w.timestamp)
 	}
 	if p.stale(incarnation, r.Offset) {
 		if p.topic.plan.flush {
-			m.s.violate("%s: a power cut took offset %d, which was read though not durable", p, r.Offset)
+			m.s.Violate("%s: a power cut took offset %d, which was read though not durable", p, r.Offset)
 		}
 		return
 	}

@@ -112,7 +112,7 @@ func (c *conn) send(req kmsg.Request, version int16, timeout time.Duration, want
 				}
 				c.s.Linef("%s waits no longer for #%d", c.name, x.id)
 				if healed {
-					c.s.violate("%s: %s #%d was not answered within %v, though no fault is left", c.name, header.Key, x.id, timeout)
+					c.s.Violate("%s: %s #%d was not answered within %v, though no fault is left", c.name, header.Key, x.id, timeout)
 				}
 				c.cut()
 			})
@@ -143,7 +143,7 @@ func (c *conn) read() {
 		c.stalled = c.stalled[1:]
 		c.host.enter(func() {
 			if err := c.local.Deliver(frame); err != nil {
-				c.s.violate("%s: the node refuses to read a request: %v", c.name, err)
+				c.s.Violate("%s: the node refuses to read a request: %v", c.name, err)
 			}
 		})
 		if !c.host.runs(c.incarnation) {
@@ -190,7 +190,7 @@ func (c *conn) receive(bytes []byte) {
 		frame := bytes[wire.LengthBytes : wire.LengthBytes+size]
 		bytes = bytes[wire.LengthBytes+size:]
 		if len(c.inflight) == 0 {
-			c.s.violate("%s: a reply that nobody asked for", c.name)
+			c.s.Violate("%s: a reply that nobody asked for", c.name)
 			return
 		}
 		x := c.inflight[0]
@@ -199,7 +199,7 @@ func (c *conn) receive(bytes []byte) {
 		shape.SetVersion(x.req.GetVersion())
 		id, resp, err := wire.ReadResponse(frame, shape)
 		if err != nil || id != x.id {
-			c.s.violate("%s: the reply %d to request %d (%s v%d) cannot be read: %v", c.name, id, x.id, protocol.APIKey(x.key), x.req.GetVersion(), err)
+			c.s.Violate("%s: the reply %d to request %d (%s v%d) cannot be read: %v", c.name, id, x.id, protocol.APIKey(x.key), x.req.GetVersion(), err)
 			return
 		}
 		c.s.Linef("%s gets %s #%d: %d bytes %016x", c.name, protocol.APIKey(x.key), x.id, len(frame), seeded.HashOf(frame))

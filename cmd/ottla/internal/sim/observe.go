@@ -53,10 +53,10 @@ func (h *host) newImage(image *metadata.Image) {
 	for topic := range image.Topics() {
 		t := m.topic(topic.Name, topic.ID)
 		if t.deleted {
-			h.s.violate("topic %s (%s) was deleted, and is back", t.name, t.id)
+			h.s.Violate("topic %s (%s) was deleted, and is back", t.name, t.id)
 		}
 		if topic.PartitionCount() < len(t.parts) {
-			h.s.violate("topic %s (%s) had %d partitions and has %d", t.name, t.id, len(t.parts), topic.PartitionCount())
+			h.s.Violate("topic %s (%s) had %d partitions and has %d", t.name, t.id, len(t.parts), topic.PartitionCount())
 		}
 		for n := range topic.Partitions() {
 			h.watch(t.part(n))
@@ -64,7 +64,7 @@ func (h *host) newImage(image *metadata.Image) {
 	}
 	for _, t := range m.order {
 		if !t.deleteAsked && image.TopicByID(t.id) == nil {
-			h.s.violate("topic %s (%s) was there, nobody deleted it, and it is gone", t.name, t.id)
+			h.s.Violate("topic %s (%s) was there, nobody deleted it, and it is gone", t.name, t.id)
 		}
 	}
 }
@@ -100,14 +100,14 @@ func (h *host) observePart(w *watched) {
 		return
 	}
 	if now.start > now.highWatermark || now.highWatermark > now.end || now.durable > now.end {
-		h.s.violate("%s: log start %d <= high watermark %d <= end %d, durable %d does not hold", p, now.start, now.highWatermark, now.end, now.durable)
+		h.s.Violate("%s: log start %d <= high watermark %d <= end %d, durable %d does not hold", p, now.start, now.highWatermark, now.end, now.durable)
 	}
 	if p.topic.plan.flush && before.incarnation == now.incarnation && now.highWatermark > max(now.durable, before.highWatermark) {
-		h.s.violate("%s: the high watermark %d is beyond what is durable, %d", p, now.highWatermark, now.durable)
+		h.s.Violate("%s: the high watermark %d is beyond what is durable, %d", p, now.highWatermark, now.durable)
 	}
 	if before.incarnation == now.incarnation {
 		if now.start < before.start || now.highWatermark < before.highWatermark || now.end < before.end || now.durable < before.durable {
-			h.s.violate("%s: went back from %+v to %+v", p, before, now)
+			h.s.Violate("%s: went back from %+v to %+v", p, before, now)
 		}
 	}
 	h.follow(p, w.log)
@@ -136,7 +136,7 @@ func (h *host) startMoved(p *partModel, l *log.Log, from, to protocol.Offset) {
 	if t.retention >= 0 && t.retentionBytes >= 0 && p.allBefore(to-1, to, h.s.Now.Add(-t.retention)) {
 		return // the first ones by size, the last ones by age
 	}
-	h.s.violate("%s: offsets %d to %d are gone, and nothing asked for it (size %d, plan %+v)", p, from, to, l.Size(), *t)
+	h.s.Violate("%s: offsets %d to %d are gone, and nothing asked for it (size %d, plan %+v)", p, from, to, l.Size(), *t)
 }
 
 // allBefore tells whether all that is known of a range is older than a time.
@@ -156,7 +156,7 @@ func (h *host) checkBoot() {
 	h.newImage(h.node.Image())
 	for _, p := range h.watched.missing {
 		if !h.sawFault {
-			h.s.violate("%s: there is no log after a start: %v", p, h.node.Store().PartitionError(p.tp()))
+			h.s.Violate("%s: there is no log after a start: %v", p, h.node.Store().PartitionError(p.tp()))
 		}
 	}
 }
@@ -172,11 +172,11 @@ func (h *host) checkSurvivor(p *partModel, l *log.Log) {
 	if p.wasClean {
 		what, least = "clean stop", before.end
 		if view.LogStartOffset < before.start || view.LogEndOffset != before.end {
-			h.s.violate("%s: a clean stop left %d to %d, there is %d to %d", p, before.start, before.end, view.LogStartOffset, view.LogEndOffset)
+			h.s.Violate("%s: a clean stop left %d to %d, there is %d to %d", p, before.start, before.end, view.LogStartOffset, view.LogEndOffset)
 		}
 	}
 	if view.LogEndOffset < least {
-		h.s.violate("%s: after a %s the log ends at %d, and not at %d or later (seen before: %+v, acknowledged or read after a flush: %d)",
+		h.s.Violate("%s: after a %s the log ends at %d, and not at %d or later (seen before: %+v, acknowledged or read after a flush: %d)",
 			p, what, view.LogEndOffset, least, before, p.floor)
 	}
 	if view.LogStartOffset > before.start && before.incarnation > 0 {

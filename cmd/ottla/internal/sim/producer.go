@@ -234,7 +234,7 @@ func (p *producer) askID() {
 		answer := resp.(*kmsg.InitProducerIDResponse)
 		if answer.ErrorCode != 0 {
 			if code := protocol.ErrorCode(answer.ErrorCode); code != protocol.CoordinatorLoadInProgress {
-				p.s.violate("%s: InitProducerId gave %s", p.name, code)
+				p.s.Violate("%s: InitProducerId gave %s", p.name, code)
 			}
 			return
 		}

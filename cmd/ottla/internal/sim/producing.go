@@ -120,14 +120,14 @@ func (p *producer) answered(incarnation int, batches []*batch, resp *kmsg.Produc
 	for _, b := range batches {
 		part := p.partOf(resp, b)
 		if part == nil {
-			p.s.violate("%s: the answer lacks %s", p.name, b.lane.part())
+			p.s.Violate("%s: the answer lacks %s", p.name, b.lane.part())
 			return
 		}
 		if b.lane.gone || p.plan.idempotent && b.id != p.id {
 			continue // given up already
 		}
 		p.outcome(incarnation, b, part)
-		if p.s.failure != nil {
+		if p.s.Failure != nil {
 			return
 		}
 	}
@@ -160,7 +160,7 @@ func (p *producer) outcome(incarnation int, b *batch, part *kmsg.ProduceResponse
 		p.s.model.acknowledge(b.lane.part(), b.records, protocol.Offset(part.BaseOffset), part.LogAppendTime, incarnation)
 	case protocol.DuplicateSequenceNumber:
 		if !b.doubtful {
-			p.s.violate("%s: a batch that was sent once to %s is called a duplicate", p.name, b.lane.part())
+			p.s.Violate("%s: a batch that was sent once to %s is called a duplicate", p.name, b.lane.part())
 		}
 		p.finish(b)
 		p.s.model.acknowledge(b.lane.part(), b.records, -1, -1, incarnation)
@@ -174,7 +174,7 @@ func (p *producer) outcome(incarnation int, b *batch, part *kmsg.ProduceResponse
 	case protocol.MessageTooLarge, protocol.RecordListTooLarge, protocol.InvalidTimestamp:
 		p.refusedAs(b, code)
 	default:
-		p.s.violate("%s: produce to %s gave %s", p.name, b.lane.part(), code)
+		p.s.Violate("%s: produce to %s gave %s", p.name, b.lane.part(), code)
 	}
 }
 
@@ -206,7 +206,7 @@ func (p *producer) refusedAs(b *batch, code protocol.ErrorCode) {
 	excused := code == protocol.InvalidTimestamp && p.plan.oddTimes && !plan.appendTime ||
 		code == protocol.MessageTooLarge && b.bad || code == protocol.RecordListTooLarge && b.uncompressed > plan.segmentBytes()/2
 	if !excused {
-		p.s.violate("%s: produce to %s gave %s", p.name, b.lane.part(), code)
+		p.s.Violate("%s: produce to %s gave %s", p.name, b.lane.part(), code)
 	}
 	p.finish(b)
 	if p.giveUp(b); !b.doubtful {
@@ -239,7 +239,7 @@ func (p *producer) inOrder(b *batch) {
 	case !p.plan.idempotent || l.queue[0] == b:
 		l.known = true
 	case l.known && (len(l.part().cuts) == 0 || l.part().topic.plan.flush):
-		p.s.violate("%s: %s took sequence %d before %d", p.name, l.part(), b.sequence, l.queue[0].sequence)
+		p.s.Violate("%s: %s took sequence %d before %d", p.name, l.part(), b.sequence, l.queue[0].sequence)
 	default:
 		l.jumped = true // as Apache Kafka 4.4.0, where nothing is known of a producer (KAFKA-15591)
 	}
@@ -263,7 +263,7 @@ func (p *producer) outOfOrder(incarnation int, b *batch) {
 		p.s.counts.Forgotten++
 	}
 	if !b.lane.jumped && !cut && !forgotten {
-		p.s.violate("%s: %s takes sequence %d (record %.60s) for out of order, and all before it are acknowledged", p.name, part, b.sequence, b.records[0].value)
+		p.s.Violate("%s: %s takes sequence %d (record %.60s) for out of order, and all before it are acknowledged", p.name, part, b.sequence, b.records[0].value)
 		return
 	}
 	p.reset("the first batch is out of order")

@@ -24,7 +24,7 @@ func (h *host) Within(run func()) bool {
 
 // TooOften is of seeded.Process.
 func (h *host) TooOften(part string, inOneSecond int) {
-	h.s.violate("%s: %s was ticked %d times in a second: its deadline does not go away", h.name, part, inOneSecond)
+	h.s.Violate("%s: %s was ticked %d times in a second: its deadline does not go away", h.name, part, inOneSecond)
 }
 
 // channel is a node's way to the active controller or to a broker, with a client that connects

@@ -120,10 +120,10 @@ func (k *seeker) seekTime(p *partModel) {
 		}
 		found := protocol.Offset(part.Offset)
 		if at, ok := p.times[found]; ok && found >= 0 && !p.stale(incarnation, found) && (at != part.Timestamp || at < timestamp) {
-			k.s.violate("%s: the first record of %s from %d on is said to be %d at %d, which has timestamp %d", k.name, p, timestamp, found, part.Timestamp, at)
+			k.s.Violate("%s: the first record of %s from %d on is said to be %d at %d, which has timestamp %d", k.name, p, timestamp, found, part.Timestamp, at)
 		}
 		if known >= 0 && (found < 0 || found > known) && known >= p.maxStart && len(p.cuts) == 0 {
-			k.s.violate("%s: the first record of %s from %d on is said to be %d, but %d has timestamp %d", k.name, p, timestamp, found, known, p.times[known])
+			k.s.Violate("%s: the first record of %s from %d on is said to be %d, but %d has timestamp %d", k.name, p, timestamp, found, known, p.times[known])
 		}
 	})
 }
@@ -158,7 +158,7 @@ func (k *seeker) seekEpoch(p *partModel) {
 		}
 		key := epochOf{p, epoch}
 		if before, known := k.s.model.ends[key]; known && before != protocol.Offset(part.EndOffset) && cuts == 0 {
-			k.s.violate("%s: epoch %d of %s ended at %d and now at %d; the metadata: %+v; the log: %+v", k.name, epoch, p, before, part.EndOffset,
+			k.s.Violate("%s: epoch %d of %s ended at %d and now at %d; the metadata: %+v; the log: %+v", k.name, epoch, p, before, part.EndOffset,
 				*k.host.node.Image().Partition(p.tp()), k.host.node.Store().Log(p.tp()).Epochs())
 		}
 		k.s.model.ends[key] = protocol.Offset(part.EndOffset)

@@ -98,7 +98,6 @@ type Simulation struct {
 	phase    phase
 	finished bool // the ending has seen everything
 	counts   Counts
-	failure  error
 }
 
 // phase is how far the run is.
@@ -134,20 +133,20 @@ func Run(o Options) (result Result) {
 	s.logger = s.Logger()
 	defer func() {
 		if reason := recover(); reason != nil {
-			s.failure = fmt.Errorf("panic: %v\n%s", reason, debug.Stack())
+			s.Failure = fmt.Errorf("panic: %v\n%s", reason, debug.Stack())
 		}
 		result = Result{
-			Result: seeded.Result{Seed: o.Seed, Failure: s.failure, Hash: s.Hash(), Events: s.Count, Virtual: s.Elapsed(s.Now)},
+			Result: s.Result(o.Seed),
 			Counts: s.counts, NeedingRoom: s.noSpace.seen,
 		}
 	}()
 	s.set()
-	for s.failure == nil && !s.finished {
+	for s.Failure == nil && !s.finished {
 		if !s.Step() {
-			s.violate("nothing is left to happen, and the run is not over")
+			s.Violate("nothing is left to happen, and the run is not over")
 		}
 		if s.Count > maxEvents {
-			s.violate("the run does not end: %d events, %s", s.Count, s.waiting())
+			s.Violate("the run does not end: %d events, %s", s.Count, s.waiting())
 		}
 	}
 	return result
@@ -189,12 +188,4 @@ func (s *Simulation) set() {
 	}
 	s.planFaults()
 	s.After(s.plan.duration, "the faults end", s.heal)
-}
-
-// violate ends the run with a broken invariant; the first counts.
-func (s *Simulation) violate(format string, args ...any) {
-	if s.failure == nil {
-		s.failure = fmt.Errorf(format, args...)
-		s.Linef("VIOLATION: %v", s.failure)
-	}
 }

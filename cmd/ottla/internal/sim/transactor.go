@@ -203,14 +203,14 @@ func (i *instance) judge(what string, code protocol.ErrorCode, again, ok func())
 	case protocol.ProducerFenced, protocol.InvalidProducerEpoch, protocol.InvalidTxnState, protocol.OutOfOrderSequenceNumber, protocol.TransactionAbortable,
 		protocol.InvalidProducerIDMapping:
 		if !i.zombie && !i.expired() && !i.forgotten(code) && i.s.Now.Sub(i.lostInit) > time.Minute {
-			i.s.violate("%s: %s gave %s, and nobody has fenced it: %s", i.name, what, code, i.id())
+			i.s.Violate("%s: %s gave %s, and nobody has fenced it: %s", i.name, what, code, i.id())
 		}
 		if i.op != nil && i.ending && !i.doubtful {
 			i.op.Outcome = history.Fail
 		}
 		i.end(code.String())
 	default:
-		i.s.violate("%s: %s gave %s", i.name, what, code)
+		i.s.Violate("%s: %s gave %s", i.name, what, code)
 	}
 }
 
@@ -259,7 +259,7 @@ func (i *instance) init() {
 		answer := resp.(*kmsg.InitProducerIDResponse)
 		i.judge("InitProducerId", protocol.ErrorCode(answer.ErrorCode), i.init, func() {
 			if !i.s.history.newer(i.n, answer.ProducerID, answer.ProducerEpoch) && !i.zombie {
-				i.s.violate("%s: got producer %d epoch %d, which is not newer than what was given out", i.name, answer.ProducerID, answer.ProducerEpoch)
+				i.s.Violate("%s: got producer %d epoch %d, which is not newer than what was given out", i.name, answer.ProducerID, answer.ProducerEpoch)
 			}
 			i.become(answer.ProducerID, answer.ProducerEpoch)
 			i.touched = sent

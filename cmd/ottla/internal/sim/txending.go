@@ -38,7 +38,7 @@ func (s *Simulation) readTransactions(done func()) {
 	s.history.finals = nil
 	c := s.connect("txfinal", s.hosts[0], protocol.OnBroker, nil)
 	if c == nil {
-		s.violate("the node does not take a connection")
+		s.Violate("the node does not take a connection")
 		return
 	}
 	f := &txFinal{s: s, conn: c, parts: parts, done: done}
@@ -79,19 +79,19 @@ func (f *txFinal) read(p *partModel, at protocol.Offset, committed bool, all []h
 	}
 	f.conn.send(fetchRequest(p, at, committed, time.Second, 1<<20), 16, 20*time.Second, true, func(resp kmsg.Response, err error) {
 		if err != nil {
-			f.s.violate("the final read of %s: %v", p, err)
+			f.s.Violate("the final read of %s: %v", p, err)
 			return
 		}
 		part := &resp.(*kmsg.FetchResponse).Topics[0].Partitions[0]
 		if part.ErrorCode != 0 || len(part.RecordBatches) == 0 {
-			f.s.violate("the final read of %s at %d of %d (%+v) gave %s, last stable offset %d", p, at, p.seen.end, p.seen, protocol.ErrorCode(part.ErrorCode), part.LastStableOffset)
+			f.s.Violate("the final read of %s at %d of %d (%+v) gave %s, last stable offset %d", p, at, p.seen.end, p.seen, protocol.ErrorCode(part.ErrorCode), part.LastStableOffset)
 			return
 		}
 		if epochs != nil {
 			f.fences(p, part.RecordBatches, epochs)
 		}
 		records, next := f.s.decode(p, part, at, committed)
-		if f.s.failure == nil {
+		if f.s.Failure == nil {
 			f.read(p, next, committed, append(all, records...), epochs, done)
 		}
 	})
@@ -102,12 +102,12 @@ func (f *txFinal) fences(p *partModel, batches []byte, epochs map[protocol.Produ
 	for rest := batches; len(rest) > 0; {
 		batch, after, err := record.Next(rest)
 		if err != nil {
-			f.s.violate("%s: no batch: %v", p, err)
+			f.s.Violate("%s: no batch: %v", p, err)
 			return
 		}
 		rest = after
 		if last, known := epochs[batch.ProducerID()]; known && batch.ProducerEpoch() < last {
-			f.s.violate("%s: offset %d is of producer %d epoch %d, which was fenced by epoch %d", p, batch.BaseOffset(), batch.ProducerID(), batch.ProducerEpoch(), last)
+			f.s.Violate("%s: offset %d is of producer %d epoch %d, which was fenced by epoch %d", p, batch.BaseOffset(), batch.ProducerID(), batch.ProducerEpoch(), last)
 		}
 		epochs[batch.ProducerID()] = batch.ProducerEpoch()
 	}
@@ -119,7 +119,7 @@ func (f *txFinal) judge() {
 	report := history.Check(slices.Concat(s.history.ops, s.history.finals), history.Options{})
 	s.Linef("the history: %s", report)
 	if report.Found() > 0 {
-		s.violate("the history of the transactions: %s", report)
+		s.Violate("the history of the transactions: %s", report)
 		return
 	}
 	for _, t := range s.plan.transactions.transactors {
@@ -138,7 +138,7 @@ func (f *txFinal) judge() {
 			}
 		}
 		if wrong := history.CheckCopy(in, out, 5); len(wrong) > 0 {
-			s.violate("partition %d was not copied exactly once: %v", t.n, wrong)
+			s.Violate("partition %d was not copied exactly once: %v", t.n, wrong)
 			return
 		}
 		s.counts.Copied += len(out)

@@ -33,7 +33,7 @@ func (h *host) observeTransactions(p *partModel, firstUnstable protocol.Offset) 
 		}
 		kept = append(kept, u)
 		if firstUnstable == protocol.NoOffset || firstUnstable > u.offset {
-			h.s.violate("%s: the first unstable offset is %d, and %s has an open transaction with offset %d", p, firstUnstable, u.instance.name, u.offset)
+			h.s.Violate("%s: the first unstable offset is %d, and %s has an open transaction with offset %d", p, firstUnstable, u.instance.name, u.offset)
 		}
 	}
 	p.undecided = kept
@@ -82,14 +82,14 @@ func (s *Simulation) decode(p *partModel, part *kmsg.FetchResponseTopicPartition
 	if !slices.IsSortedFunc(aborted, func(a, b kmsg.FetchResponseTopicPartitionAbortedTransaction) int {
 		return cmp.Compare(a.FirstOffset, b.FirstOffset)
 	}) {
-		s.violate("%s: the aborted transactions are not in order: %+v", p, aborted)
+		s.Violate("%s: the aborted transactions are not in order: %+v", p, aborted)
 	}
 	ignored := map[int64]bool{}
 	next = from
 	for rest := part.RecordBatches; len(rest) > 0; {
 		batch, after, err := record.Next(rest)
 		if err != nil || batch.CheckCRC() != nil {
-			s.violate("%s: what was fetched at %d is no batch: %v", p, next, err)
+			s.Violate("%s: what was fetched at %d is no batch: %v", p, next, err)
 			return records, next
 		}
 		rest = after
@@ -98,14 +98,14 @@ func (s *Simulation) decode(p *partModel, part *kmsg.FetchResponseTopicPartition
 			aborted = aborted[1:]
 		}
 		if committed && int64(batch.LastOffset()) >= part.LastStableOffset {
-			s.violate("%s: a reader of committed data is given offset %d, the last stable offset is %d", p, batch.LastOffset(), part.LastStableOffset)
+			s.Violate("%s: a reader of committed data is given offset %d, the last stable offset is %d", p, batch.LastOffset(), part.LastStableOffset)
 		}
 		next = max(next, batch.NextOffset())
 		id := int64(batch.ProducerID())
 		for r, err := range record.Records(batch, s.model.pool, 1<<24) {
 			switch {
 			case err != nil:
-				s.violate("%s: a batch at %d cannot be read: %v", p, batch.BaseOffset(), err)
+				s.Violate("%s: a batch at %d cannot be read: %v", p, batch.BaseOffset(), err)
 				return records, next
 			case batch.IsControl():
 				if kind, err := record.ParseControlKey(r.Key); err == nil && kind == record.ControlAbort {
@@ -158,7 +158,7 @@ func (r *txReader) again(most time.Duration) {
 
 func (r *txReader) turn() {
 	parts := r.s.txParts(false)
-	if r.s.phase == reading || r.s.failure != nil {
+	if r.s.phase == reading || r.s.Failure != nil {
 		return
 	}
 	if r.conn == nil || !r.conn.open {

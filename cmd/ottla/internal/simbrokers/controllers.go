@@ -136,11 +136,11 @@ func (c *controllers) lead(index int, disk *vfs.Mem) {
 		StaticVoters: raft.NewVoterSet(raft.Voter{ReplicaKey: raft.ReplicaKey{ID: id}, Endpoints: []raft.Endpoint{l.endpoint()}}),
 		Endpoints:    []raft.Endpoint{l.endpoint()},
 		SegmentBytes: 1 << 30, SegmentAge: time.Hour, SnapshotBytes: c.s.plan.snapshot, RetentionBytes: -1, RetentionAge: -1,
-		OnFatal: func(err error) { c.s.violate("controller %d cannot go on: %v", id, err) }, Logger: c.s.logger,
+		OnFatal: func(err error) { c.s.Violate("controller %d cannot go on: %v", id, err) }, Logger: c.s.logger,
 	}
 	var err error
 	if l.quorum, err = quorum.Open(c.s.Now, options); err != nil {
-		c.s.violate("controller %d does not start: %v", id, err)
+		c.s.Violate("controller %d does not start: %v", id, err)
 		return
 	}
 	c.active = l
@@ -148,7 +148,7 @@ func (c *controllers) lead(index int, disk *vfs.Mem) {
 	l.enter(func() { must(l.quorum.Start(c.s.Now)) })
 	l.epoch = l.quorum.Status().Epoch
 	if l.epoch <= c.epoch {
-		c.s.violate("controller %d leads epoch %d, after %d", id, l.epoch, c.epoch)
+		c.s.Violate("controller %d leads epoch %d, after %d", id, l.epoch, c.epoch)
 	}
 	c.epoch, c.members[index].epoch = l.epoch, l.epoch
 	c.s.Linef("controller %d leads epoch %d with a log up to %d, %d are committed", id, l.epoch, l.end, c.truth.end)

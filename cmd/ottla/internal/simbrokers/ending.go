@@ -19,25 +19,12 @@ func (s *Simulation) heal() {
 	s.ending, s.network.Healthy = true, true
 	clear(s.network.Cut)
 	for _, m := range s.machines {
-		m.pausedUntil, m.crashIn = time.Time{}, 0
+		m.pausedUntil, m.doom.In = time.Time{}, 0
 		if !m.up {
 			m.boot()
 		}
 	}
-	deadline := s.Now.Add(patience)
-	var look func()
-	look = func() {
-		wrong := s.unwell()
-		switch {
-		case wrong == "":
-			s.verify()
-		case s.Now.After(deadline):
-			s.violate("%v after the last fault %s", patience, wrong)
-		default:
-			s.After(200*time.Millisecond, "are all well", look)
-		}
-	}
-	s.After(200*time.Millisecond, "are all well", look)
+	s.AllWell("are all well", 200*time.Millisecond, 200*time.Millisecond, patience, s.unwell, s.verify)
 }
 
 // unwell tells what is not yet as it should be.
@@ -86,14 +73,14 @@ func (s *Simulation) verify() {
 			missing++
 			s.ask(clientEnd, int(m.id), readAll(topic.ID, tp.Partition), func(frame []byte, err error) {
 				if err != nil {
-					s.violate("%s cannot be read from %d: %v", tp, m.id, err)
+					s.Violate("%s cannot be read from %d: %v", tp, m.id, err)
 					return
 				}
 				log := s.values(tp, m, frame)
 				if first := logs[tp]; first == nil {
 					logs[tp] = log
 				} else if fmt.Sprint(first) != fmt.Sprint(log) {
-					s.violate("%d has another log of %s than others: %d batches, not %d", m.id, tp, len(log), len(first))
+					s.Violate("%d has another log of %s than others: %d batches, not %d", m.id, tp, len(log), len(first))
 				}
 				if missing--; missing == 0 {
 					s.verifyAcknowledged(logs)
@@ -106,7 +93,7 @@ func (s *Simulation) verify() {
 func (s *Simulation) verifyAcknowledged(logs map[protocol.TopicPartition]map[protocol.Offset]string) {
 	for _, a := range s.acked {
 		if at := logs[a.tp][a.base]; at != a.value {
-			s.violate("%s was acknowledged at offset %d of %s, where there is %q", a.value, a.base, a.tp, at)
+			s.Violate("%s was acknowledged at offset %d of %s, where there is %q", a.value, a.base, a.tp, at)
 		}
 	}
 	s.over = true
@@ -134,7 +121,7 @@ func (s *Simulation) values(tp protocol.TopicPartition, m *machine, frame []byte
 	must(err)
 	p := resp.(*kmsg.FetchResponse).Topics[0].Partitions[0]
 	if p.ErrorCode != 0 {
-		s.violate("%d answers a fetch of %s: %s", m.id, tp, protocol.ErrorCode(p.ErrorCode))
+		s.Violate("%d answers a fetch of %s: %s", m.id, tp, protocol.ErrorCode(p.ErrorCode))
 	}
 	found := map[protocol.Offset]string{}
 	for bytes := p.RecordBatches; len(bytes) > 0; {

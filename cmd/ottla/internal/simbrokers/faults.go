@@ -11,15 +11,13 @@ import (
 // faults has something go wrong now and then.
 func (s *Simulation) faults() {
 	r := s.random.Fork()
-	var next func()
-	next = func() {
+	s.NowAndThen("a fault is due", r.Between(time.Second, 3*time.Second), func() (time.Duration, bool) {
 		if s.ending {
-			return
+			return 0, true
 		}
 		s.fault(r)
-		s.After(r.Between(0, s.plan.calm), "a fault is due", next)
-	}
-	s.After(r.Between(time.Second, 3*time.Second), "a fault is due", next)
+		return r.Between(0, s.plan.calm), false
+	})
 }
 
 func (s *Simulation) fault(r *seeded.Random) {
@@ -44,7 +42,7 @@ func (s *Simulation) fault(r *seeded.Random) {
 // partition, and the controllers know it.
 func (s *Simulation) mayLose(m *machine) bool {
 	for _, other := range s.machines {
-		if other != m && (!other.up || !other.opened || other.crashIn > 0 || other.suspect || !s.controllers.truth.registered(other)) {
+		if other != m && (!other.up || !other.opened || other.doom.In > 0 || other.suspect || !s.controllers.truth.registered(other)) {
 			return false
 		}
 	}
@@ -60,7 +58,7 @@ func (s *Simulation) mayLose(m *machine) bool {
 
 // strike ends a process, in one way or another.
 func (s *Simulation) strike(r *seeded.Random, m *machine) {
-	if !m.up || !m.opened || m.stopping || m.crashIn > 0 {
+	if !m.up || !m.opened || m.stopping || m.doom.In > 0 {
 		return
 	}
 	back := r.Between(time.Millisecond, 3*time.Second)
@@ -86,11 +84,11 @@ func (s *Simulation) strike(r *seeded.Random, m *machine) {
 		m.suspect = true
 		m.die(m.disk.Crash(), back)
 	default:
-		m.crashIn, m.losesPower, m.back = 1+r.Below(30), r.Chance(700), back
+		m.doom = seeded.Doom{In: 1 + r.Below(30), LosesPower: r.Chance(700), Back: back}
 		incarnation := m.incarnation
 		s.After(500*time.Millisecond, "a crash is due", func() {
-			if m.runs(incarnation) && m.crashIn > 0 {
-				m.crashIn = 0
+			if m.runs(incarnation) && m.doom.In > 0 {
+				m.doom.In = 0
 			}
 		})
 	}
@@ -120,17 +118,5 @@ func (s *Simulation) stopCleanly(m *machine, back time.Duration) {
 func (s *Simulation) cutLinks(r *seeded.Random) {
 	s.counts.Cuts++
 	until := s.Now.Add(r.Between(10*time.Millisecond, 2*s.plan.session))
-	ends := []int{1, 2, 3, firstController, firstController + 1, firstController + 2}
-	if r.Chance(500) { // one way between two
-		from, to := ends[r.Below(len(ends))], ends[r.Below(len(ends))]
-		s.network.Cut[[2]int{from, to}] = until
-		s.Linef("nothing passes from %d to %d", from, to)
-		return
-	}
-	one := ends[r.Below(len(ends))]
-	for _, other := range ends { // one is cut off, both ways
-		s.network.Cut[[2]int{one, other}] = until
-		s.network.Cut[[2]int{other, one}] = until
-	}
-	s.Linef("%d is cut off", one)
+	s.network.CutSome(r, []int{1, 2, 3, firstController, firstController + 1, firstController + 2}, until)
 }

@@ -39,18 +39,14 @@ type machine struct {
 	opened      bool // the logs are open, and all parts are ticked
 	serving     bool // the listeners are open: it has been let in once
 	stopping    bool
-	inline      bool // tasks run at once: while starting and stopping
 	pausedUntil time.Time
 	node        *node.Node
 	listeners   *server.Server
 	pumps       []*seeded.Pump
-	tasks       []*task
+	workers     seeded.Workers
 	calls       []*call
 	state       broker.State
-	crashIn     int      // changes of the disk until the process dies; 0: it does not
-	losesPower  bool     // and so does the machine
-	left        *vfs.Mem // the disk as it then was
-	back        time.Duration
+	doom        seeded.Doom
 	seen        *seen
 
 	previous protocol.BrokerEpoch // what its registration must tell: of the clean stop before it, or -1
@@ -58,12 +54,6 @@ type machine struct {
 	// registering is the incarnation in its registration.
 	registering protocol.IncarnationID
 	suspect     bool // its disk has lost something, and it is not in sync everywhere since
-}
-
-// task is work that the node has given to its workers.
-type task struct {
-	run  func()
-	done bool
 }
 
 // call is a request that the node has not answered yet.
@@ -120,7 +110,17 @@ func (m *machine) Within(run func()) bool {
 
 // TooOften is of seeded.Process.
 func (m *machine) TooOften(part string, inOneSecond int) {
-	m.s.violate("%d: %s was ticked %d times in a second: its deadline does not go away", m.id, part, inOneSecond)
+	m.s.Violate("%d: %s was ticked %d times in a second: its deadline does not go away", m.id, part, inOneSecond)
+}
+
+// Incarnation is of seeded.Resident.
+func (m *machine) Incarnation() int { return m.incarnation }
+
+// Arrive is of seeded.Resident.
+func (m *machine) Arrive(run func()) {
+	if m.up {
+		m.enter("arrives", run)
+	}
 }
 
 // enter runs something in the process, and looks at what it has done.
@@ -130,7 +130,7 @@ func (m *machine) enter(what string, run func()) {
 		return
 	}
 	if seeded.DiesIn(run) {
-		m.die(m.left, m.back)
+		m.die(m.doom.Left, m.doom.Back)
 		return
 	}
 	if !m.up || m.node == nil {
@@ -143,29 +143,24 @@ func (m *machine) enter(what string, run func()) {
 	m.observe()
 }
 
-// operation is the disk's hook: a process that is to die does so before one of its next changes.
+// operation is the disk's hook.
 func (m *machine) operation(op vfs.Operation) error {
-	if m.crashIn == 0 || !op.Kind.Changes() {
-		return nil
-	}
-	if m.crashIn--; m.crashIn > 0 {
-		return nil
-	}
-	m.s.counts.MidOperation++
-	m.s.Linef("%d dies before %s", m.id, op)
-	m.left = m.disk.Kill()
-	if m.losesPower {
-		m.suspect = true
-		m.left = m.disk.Crash()
-	}
-	panic(seeded.Death{})
+	m.doom.Operation(m.disk, op, func() {
+		m.s.counts.MidOperation++
+		m.s.Linef("%d dies before %s", m.id, op)
+		if m.doom.LosesPower {
+			m.suspect = true
+		}
+	})
+	return nil
 }
 
 // boot starts a process on the disk.
 func (m *machine) boot() {
 	m.incarnation++
-	m.up, m.opened, m.serving, m.stopping, m.inline, m.state = true, false, false, false, true, broker.Starting
-	m.pausedUntil, m.tasks, m.calls, m.seen, m.epoch, m.registering = time.Time{}, nil, nil, newSeen(), -1, protocol.IncarnationID{}
+	m.up, m.opened, m.serving, m.stopping, m.state = true, false, false, false, broker.Starting
+	m.workers = seeded.Workers{Inline: true}
+	m.pausedUntil, m.calls, m.seen, m.epoch, m.registering = time.Time{}, nil, newSeen(), -1, protocol.IncarnationID{}
 	m.s.Linef("%d boots", m.id)
 	m.disk.SetClock(func() time.Time { return m.s.Now })
 	m.disk.OnOperation(m.operation)
@@ -176,11 +171,11 @@ func (m *machine) boot() {
 			err = made.Begin(m.s.Now)
 		}
 		if err != nil {
-			m.s.violate("%d does not start: %v", m.id, err)
+			m.s.Violate("%d does not start: %v", m.id, err)
 			return
 		}
 		m.pump(made.Quorum())
-		m.inline = false
+		m.workers.Inline = false
 	})
 }
 
@@ -206,12 +201,12 @@ func (m *machine) pump(part node.Part) {
 }
 
 func (m *machine) open() {
-	m.inline = true
+	m.workers.Inline = true
 	if err := m.node.Open(m.s.Now); err != nil {
-		m.s.violate("%d does not open: %v", m.id, err)
+		m.s.Violate("%d does not open: %v", m.id, err)
 		return
 	}
-	m.opened, m.inline = true, false
+	m.opened, m.workers.Inline = true, false
 	m.listeners = server.New(m.node.Handler(), server.Options{
 		Supported: api.Supported, Logger: m.s.logger, Now: func() time.Time { return m.s.Now }, ConnectionClosed: m.node.Handler().ConnectionClosed,
 	})
@@ -227,7 +222,7 @@ func (m *machine) options() node.Options {
 		Workers: m.work, SendTo: m.sendTo, ToQuorum: m.toQuorum, FetchFrom: m.fetchFrom,
 		Fatal: func(err error) {
 			if m.runs(incarnation) {
-				m.s.violate("%d cannot go on: %v", m.id, err)
+				m.s.Violate("%d cannot go on: %v", m.id, err)
 			}
 		},
 		State: func(state broker.State) {
@@ -243,39 +238,26 @@ func (m *machine) options() node.Options {
 }
 
 func (m *machine) work(run func()) {
-	if m.inline {
-		run()
-		return
-	}
-	t := &task{run: run}
-	m.tasks = append(m.tasks, t)
-	m.Later(m.random.Between(0, m.s.plan.latency/4), "works", func() { m.enter("works", func() { m.do(t) }) })
-}
-
-func (m *machine) do(t *task) {
-	if t.done {
-		return
-	}
-	t.done = true
-	m.tasks = slices.DeleteFunc(m.tasks, func(each *task) bool { return each == t })
-	t.run()
+	m.workers.Give(run, func(do func()) {
+		m.Later(m.random.Between(0, m.s.plan.latency/4), "works", func() { m.enter("works", do) })
+	})
 }
 
 // stop ends a process in order that the controllers have let go.
 func (m *machine) stop() {
 	died := seeded.DiesIn(func() {
 		must(m.node.Release(m.s.Now))
-		m.inline = true
-		for len(m.tasks) > 0 {
-			m.do(m.tasks[0])
+		m.workers.Inline = true
+		for do := m.workers.Next(); do != nil; do = m.workers.Next() {
+			do()
 		}
 		m.pumps = nil
 		if err := m.node.Stop(m.s.Now, true); err != nil {
-			m.s.violate("%d does not stop in order: %v", m.id, err)
+			m.s.Violate("%d does not stop in order: %v", m.id, err)
 		}
 	})
 	if died {
-		m.die(m.left, m.back)
+		m.die(m.doom.Left, m.doom.Back)
 		return
 	}
 	m.s.counts.CleanStops++
@@ -287,7 +269,7 @@ func (m *machine) stop() {
 func (m *machine) end(disk *vfs.Mem, previous protocol.BrokerEpoch) {
 	m.disk.OnOperation(nil)
 	m.disk, m.previous, m.up, m.opened, m.serving = disk, previous, false, false, false
-	m.node, m.listeners, m.pumps, m.left, m.crashIn = nil, nil, nil, nil, 0
+	m.node, m.listeners, m.pumps, m.doom = nil, nil, nil, seeded.Doom{}
 	m.incarnation++
 }
 
@@ -378,7 +360,7 @@ func (m *machine) accept(frame []byte, reply func(frame []byte)) {
 	}
 	local := m.listeners.Local(server.Listener{Name: "PLAINTEXT", Protocol: config.Plaintext, Scope: protocol.OnBroker})
 	if err := local.Deliver(slices.Clone(frame)); err != nil {
-		m.s.violate("%d refuses to read a request: %v", m.id, err)
+		m.s.Violate("%d refuses to read a request: %v", m.id, err)
 	}
 	m.calls = append(m.calls, &call{local, reply})
 }

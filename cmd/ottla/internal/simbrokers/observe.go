@@ -88,7 +88,7 @@ func newSeen() *seen { return &seen{roles: map[protocol.TopicPartition]role{}} }
 // observe holds what must be true against what a node publishes.
 func (m *machine) observe() {
 	m.observeImage()
-	if !m.opened || m.s.violation != "" {
+	if !m.opened || m.s.Failure != nil {
 		return
 	}
 	whole := m.suspect
@@ -114,13 +114,13 @@ func (m *machine) observeImage() {
 	m.seen.image = image
 	switch known := t.images[offset]; {
 	case offset >= t.end:
-		m.s.violate("%d publishes an Image of offset %d, but the metadata is committed up to %d", m.id, offset, t.end)
+		m.s.Violate("%d publishes an Image of offset %d, but the metadata is committed up to %d", m.id, offset, t.end)
 	case known == nil:
-		m.s.violate("%d publishes an Image of offset %d, where no batch ends", m.id, offset)
+		m.s.Violate("%d publishes an Image of offset %d, where no batch ends", m.id, offset)
 	case known.Provenance().Epoch != image.Provenance().Epoch || !known.Equal(image):
-		m.s.violate("%d publishes another Image of offset %d than the controllers have committed", m.id, offset)
+		m.s.Violate("%d publishes another Image of offset %d than the controllers have committed", m.id, offset)
 	case before != nil && before.Provenance().Offset > offset:
-		m.s.violate("%d publishes an Image of offset %d after one of %d", m.id, offset, before.Provenance().Offset)
+		m.s.Violate("%d publishes an Image of offset %d after one of %d", m.id, offset, before.Provenance().Offset)
 	}
 }
 
@@ -136,10 +136,10 @@ func (m *machine) observeRole(tp protocol.TopicPartition) {
 	}
 	m.seen.roles[tp] = role{d.View, d.HighWatermark}
 	if known && d.HighWatermark < last.highWatermark {
-		m.s.violate("the high watermark of %s on %d falls from %d to %d", tp, m.id, last.highWatermark, d.HighWatermark)
+		m.s.Violate("the high watermark of %s on %d falls from %d to %d", tp, m.id, last.highWatermark, d.HighWatermark)
 	}
 	if d.HighWatermark > d.LogEndOffset {
-		m.s.violate("the high watermark %d of %s on %d is beyond its end %d", d.HighWatermark, tp, m.id, d.LogEndOffset)
+		m.s.Violate("the high watermark %d of %s on %d is beyond its end %d", d.HighWatermark, tp, m.id, d.LogEndOffset)
 	}
 	if known && last.view == d.View {
 		return
@@ -149,14 +149,14 @@ func (m *machine) observeRole(tp protocol.TopicPartition) {
 	state := m.s.controllers.truth.roles[roleKey{tp, view.PartitionEpoch}]
 	withheld := state != nil && state.Leader == m.id && view.Leader == protocol.NoNode && !m.known()
 	if state == nil || state.Leader != view.Leader && !withheld || state.LeaderEpoch != view.LeaderEpoch || !sameMembers(state.ISR, view.ISR) {
-		m.s.violate("%d has for %s leader %d, epoch %d.%d, in sync %v; committed is %+v",
+		m.s.Violate("%d has for %s leader %d, epoch %d.%d, in sync %v; committed is %+v",
 			m.id, tp, view.Leader, view.LeaderEpoch, view.PartitionEpoch, view.ISR, state)
 	}
 	if view.Role == partition.Leader && view.Leader != m.id {
-		m.s.violate("%d leads %s, but the leader is %d", m.id, tp, view.Leader)
+		m.s.Violate("%d leads %s, but the leader is %d", m.id, tp, view.Leader)
 	}
 	if view.Role == partition.Leader && !m.known() {
-		m.s.violate("%d leads %s before its Image knows of this process", m.id, tp)
+		m.s.Violate("%d leads %s before its Image knows of this process", m.id, tp)
 	}
 }
 
@@ -180,6 +180,6 @@ func (s *Simulation) registers(req *kmsg.BrokerRegistrationRequest) {
 		s.counts.Unclean++
 	}
 	if protocol.BrokerEpoch(req.PreviousBrokerEpoch) != m.previous && m.up {
-		s.violate("%d registers with the previous epoch %d, but the end before left %d", m.id, req.PreviousBrokerEpoch, m.previous)
+		s.Violate("%d registers with the previous epoch %d, but the end before left %d", m.id, req.PreviousBrokerEpoch, m.previous)
 	}
 }

@@ -1,7 +1,6 @@
 package simbrokers
 
 import (
-	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -96,7 +95,6 @@ type Simulation struct {
 	pool        *compress.Pool
 	acked       []acknowledged
 	counts      Counts
-	violation   string
 }
 
 // Counts is what runs have seen, for the test to say that they were not idle.
@@ -149,7 +147,7 @@ func Run(seed uint64, lines io.Writer) (seeded.Result, Counts) {
 	s.Linef("plan: %+v", s.plan)
 	s.network = &seeded.Network{
 		Scheduler: &s.Scheduler, Random: r.Fork(), Latency: s.plan.latency, Drop: s.plan.drop, Duplicate: s.plan.duplicate, Late: s.plan.late,
-		Cut: map[[2]int]time.Time{}, Arrive: s.arrive, Incarnation: s.incarnation, Violate: s.violate,
+		Cut: map[[2]int]time.Time{}, At: s.at,
 	}
 	s.controllers = newControllers(s)
 	for id := range protocol.NodeID(brokers) {
@@ -161,17 +159,13 @@ func Run(seed uint64, lines io.Writer) (seeded.Result, Counts) {
 	s.populate()
 	s.faults()
 	s.After(s.plan.length, "the faults end", s.heal)
-	for !s.over && s.violation == "" && s.Step() {
+	for !s.over && s.Failure == nil && s.Step() {
 		if s.Count > mostEvents {
-			s.violate("it does not end within %d events", mostEvents)
+			s.Violate("it does not end within %d events", mostEvents)
 		}
 	}
 	s.counts.Acknowledged = len(s.acked)
-	result := seeded.Result{Seed: seed, Hash: s.Hash(), Events: s.Count, Virtual: s.Elapsed(s.Now)}
-	if s.violation != "" {
-		result.Failure = errors.New(s.violation)
-	}
-	return result, s.counts
+	return s.Result(seed), s.counts
 }
 
 func (s *Simulation) machine(end int) *machine {
@@ -181,29 +175,12 @@ func (s *Simulation) machine(end int) *machine {
 	return s.machines[end-1]
 }
 
-func (s *Simulation) incarnation(end int) int {
+// at is of seeded.Network: only the machines come and go.
+func (s *Simulation) at(end int) seeded.Resident {
 	if m := s.machine(end); m != nil {
-		return m.incarnation
+		return m
 	}
-	return 0
-}
-
-// arrive runs something at an end, when that is up and does not pause.
-func (s *Simulation) arrive(to int, run func()) {
-	if m := s.machine(to); m != nil {
-		if m.up {
-			m.enter("arrives", run)
-		}
-		return
-	}
-	run()
-}
-
-func (s *Simulation) violate(format string, args ...any) {
-	if s.violation == "" {
-		s.violation = fmt.Sprintf(format, args...)
-		s.Linef("violation: %s", s.violation)
-	}
+	return nil
 }
 
 func must(err error) {

@@ -109,7 +109,7 @@ func (p *producer) judge(by *machine, result replica.AppendResult) {
 		return
 	}
 	if d, err := by.manager.Describe(p.tp); err == nil && d.View.LeaderEpoch == p.s.controller.image().partitions[p.tp].LeaderEpoch {
-		p.s.violate("producer %d of %s, all of whose batches were acknowledged, is answered by the leader: %v", p.number, p.tp, result.Err)
+		p.s.Violate("producer %d of %s, all of whose batches were acknowledged, is answered by the leader: %v", p.number, p.tp, result.Err)
 	}
 }
 
@@ -131,7 +131,7 @@ func (p *producer) answered(result replica.AppendResult) {
 	case protocol.NotLeaderOrFollower, protocol.NotEnoughReplicas, protocol.NotEnoughReplicasAfterAppend, protocol.RequestTimedOut, protocol.UnknownTopicOrPartition:
 		p.again()
 	default:
-		p.s.violate("producer %d is answered %v", p.number, result.Err)
+		p.s.Violate("producer %d is answered %v", p.number, result.Err)
 	}
 }
 
@@ -183,7 +183,7 @@ func (c *consumer) detectLoss(by *machine) {
 	current := c.s.controller.image().partitions[c.tp].LeaderEpoch
 	known, end, err := by.manager.EpochEnd(c.tp, current, c.epoch)
 	if err == nil && (known != c.epoch || end < c.at) && c.s.deletedUpTo[c.tp] == 0 {
-		c.s.violate("the leader %d of %s says that epoch %d ends at %d (%d), but it was read up to %d", by.id, c.tp, c.epoch, end, known, c.at)
+		c.s.Violate("the leader %d of %s says that epoch %d ends at %d (%d), but it was read up to %d", by.id, c.tp, c.epoch, end, known, c.at)
 	}
 }
 
@@ -212,7 +212,7 @@ func (c *consumer) batch(b record.Batch) {
 		return
 	}
 	if c.s.safe() && b.BaseOffset() > c.at && b.BaseOffset() > c.s.deletedUpTo[c.tp] {
-		c.s.violate("a consumer of %s at %d is given offset %d next", c.tp, c.at, b.BaseOffset())
+		c.s.Violate("a consumer of %s at %d is given offset %d next", c.tp, c.at, b.BaseOffset())
 	}
 	c.s.consumed(c.tp, b)
 	c.at, c.epoch = b.NextOffset(), b.PartitionLeaderEpoch()

@@ -17,26 +17,15 @@ func (s *Simulation) heal() {
 	s.network.Healthy = true
 	clear(s.network.Cut)
 	for _, m := range s.machines {
-		m.pausedUntil, m.crashIn = time.Time{}, 0
+		m.pausedUntil, m.doom.In = time.Time{}, 0
 		if !m.up {
 			m.boot()
 		}
 	}
-	deadline := s.Now.Add(patience)
-	var look func()
-	look = func() {
-		wrong := s.unwell()
-		switch {
-		case wrong == "":
-			s.verify()
-			s.over = true
-		case s.Now.After(deadline):
-			s.violate("%v after the last fault %s", patience, wrong)
-		default:
-			s.After(100*time.Millisecond, "are all well", look)
-		}
-	}
-	s.After(100*time.Millisecond, "are all well", look)
+	s.AllWell("are all well", 100*time.Millisecond, 100*time.Millisecond, patience, s.unwell, func() {
+		s.verify()
+		s.over = true
+	})
 }
 
 // unwell tells what is not yet as it should be.
@@ -111,7 +100,7 @@ func (s *Simulation) compare(tp protocol.TopicPartition, m *machine, first, foun
 		}
 	}
 	if least >= 0 || len(first) != len(found) {
-		s.violate("%d has another log of %s than 1 has, from %d on (%d batches, not %d)", m.id, tp, least, len(found), len(first))
+		s.Violate("%d has another log of %s than 1 has, from %d on (%d batches, not %d)", m.id, tp, least, len(found), len(first))
 	}
 }
 
@@ -126,7 +115,7 @@ func (s *Simulation) verifyValues(tp protocol.TopicPartition, m *machine) {
 			must(err)
 			value := string(r.Value)
 			if before, twice := once[value]; twice && s.safe() && s.deletedUpTo[tp] == 0 {
-				s.violate("%s is in %s twice, at %d and %d", value, tp, before, offset)
+				s.Violate("%s is in %s twice, at %d and %d", value, tp, before, offset)
 			}
 			once[value], at[offset] = offset, value
 			offset++
@@ -139,7 +128,7 @@ func (s *Simulation) verifyValues(tp protocol.TopicPartition, m *machine) {
 		for i, value := range a.values {
 			offset := a.base + protocol.Offset(i)
 			if a.tp == tp && offset >= max(view.LogStartOffset, s.deletedUpTo[tp]) && at[offset] != value {
-				s.violate("%s was acknowledged at offset %d of %s, where there is %q", value, offset, tp, at[offset])
+				s.Violate("%s was acknowledged at offset %d of %s, where there is %q", value, offset, tp, at[offset])
 			}
 		}
 	}

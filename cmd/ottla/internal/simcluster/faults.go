@@ -12,15 +12,13 @@ import (
 // faults has something go wrong now and then.
 func (s *Simulation) faults() {
 	r := s.random.Fork()
-	var next func()
-	next = func() {
+	s.NowAndThen("a fault is due", r.Between(300*time.Millisecond, 600*time.Millisecond), func() (time.Duration, bool) {
 		if s.ending {
-			return
+			return 0, true
 		}
 		s.fault(r)
-		s.After(r.Between(0, s.plan.calm), "a fault is due", next)
-	}
-	s.After(r.Between(300*time.Millisecond, 600*time.Millisecond), "a fault is due", next)
+		return r.Between(0, s.plan.calm), false
+	})
 }
 
 func (s *Simulation) fault(r *seeded.Random) {
@@ -72,7 +70,7 @@ func (s *Simulation) mayFail(m *machine) bool {
 		for _, id := range state.ISR {
 			other := s.machines[id-1]
 			noticed := s.controller.incarnations[id].incarnation == other.incarnation
-			if other != m && other.up && other.crashIn == 0 && noticed && len(other.suspect) == 0 && s.controller.image().active(id) {
+			if other != m && other.up && other.doom.In == 0 && noticed && len(other.suspect) == 0 && s.controller.image().active(id) {
 				healthy++
 			}
 		}
@@ -94,7 +92,7 @@ func (s *Simulation) strike(r *seeded.Random, m *machine) {
 	}
 	switch choice := r.Below(13); {
 	case choice >= 10:
-		m.crashIn, m.losesPower, m.back = 1+r.Below(30), r.Chance(700), back
+		m.doom = seeded.Doom{In: 1 + r.Below(30), LosesPower: r.Chance(700), Back: back}
 		incarnation := m.incarnation
 		s.After(500*time.Millisecond, "a crash is due", func() {
 			if m.up && m.incarnation == incarnation && !s.ending {
@@ -182,19 +180,7 @@ func (s *Simulation) rebootWhenDown(m *machine, back time.Duration) {
 func (s *Simulation) cutLinks(r *seeded.Random) {
 	s.counts.Cuts++
 	until := s.Now.Add(r.Between(10*time.Millisecond, 3*s.plan.lagMax))
-	ends := []int{controllerEnd, 1, 2, 3, 4}[:1+len(s.machines)]
-	if r.Chance(500) { // one way between two
-		from, to := ends[r.Below(len(ends))], ends[r.Below(len(ends))]
-		s.network.Cut[[2]int{from, to}] = until
-		s.Linef("nothing passes from %d to %d", from, to)
-		return
-	}
-	one := ends[r.Below(len(ends))]
-	for _, other := range ends { // one is cut off, both ways
-		s.network.Cut[[2]int{one, other}] = until
-		s.network.Cut[[2]int{other, one}] = until
-	}
-	s.Linef("%d is cut off", one)
+	s.network.CutSome(r, []int{controllerEnd, 1, 2, 3, 4}[:1+len(s.machines)], until)
 }
 
 func (s *Simulation) deleteRecords(r *seeded.Random, m *machine, tp protocol.TopicPartition) {

@@ -38,7 +38,6 @@ type machine struct {
 	incarnation int // counts processes; what an earlier one scheduled is dropped
 	up          bool
 	pausedUntil time.Time
-	inline      bool // tasks run at once: while starting
 	stopping    bool
 	store       *store.Store
 	manager     *replica.Manager
@@ -48,11 +47,8 @@ type machine struct {
 	needed      int    // the version of the metadata that has the registration
 	image       *image // that was applied; nil: none yet
 	tickAt      time.Time
-	tasks       []*work
-	crashIn     int           // changes of the disk until the process dies; 0: it does not
-	losesPower  bool          // and so does the machine
-	left        *vfs.Mem      // the disk as it then was
-	back        time.Duration // until it boots again
+	workers     seeded.Workers
+	doom        seeded.Doom
 
 	lastClean bool
 	seen      map[protocol.TopicPartition]*seen
@@ -93,6 +89,16 @@ func (m *machine) after(delay time.Duration, what string, run func()) {
 	})
 }
 
+// Incarnation is of seeded.Resident.
+func (m *machine) Incarnation() int { return m.incarnation }
+
+// Arrive is of seeded.Resident.
+func (m *machine) Arrive(run func()) {
+	if m.up {
+		m.enter("arrives", run)
+	}
+}
+
 // enter runs something in the process, and looks at what it has done.
 func (m *machine) enter(what string, run func()) {
 	if m.s.Now.Before(m.pausedUntil) {
@@ -100,29 +106,23 @@ func (m *machine) enter(what string, run func()) {
 		return
 	}
 	if seeded.DiesIn(run) {
-		m.die(m.left, m.back)
+		m.die(m.doom.Left, m.doom.Back)
 	}
 	if m.up {
 		m.schedule()
 	}
 }
 
-// operation is the disk's hook: a process that is to die does so before one of its next changes.
+// operation is the disk's hook.
 func (m *machine) operation(op vfs.Operation) error {
-	if m.crashIn == 0 || !op.Kind.Changes() {
-		return nil
-	}
-	if m.crashIn--; m.crashIn > 0 {
-		return nil
-	}
-	m.s.counts.MidOperation++
-	m.s.Linef("%d dies before %s", m.id, op)
-	m.left = m.disk.Kill()
-	if m.losesPower {
-		m.loses()
-		m.left = m.disk.Crash()
-	}
-	panic(seeded.Death{})
+	m.doom.Operation(m.disk, op, func() {
+		m.s.counts.MidOperation++
+		m.s.Linef("%d dies before %s", m.id, op)
+		if m.doom.LosesPower {
+			m.loses()
+		}
+	})
+	return nil
 }
 
 // schedule has the parts ticked when they want it.
@@ -154,29 +154,8 @@ func (m *machine) schedule() {
 	})
 }
 
-func (m *machine) work(task func()) {
-	if m.inline {
-		task()
-		return
-	}
-	t := &work{run: task}
-	m.tasks = append(m.tasks, t)
-	m.after(m.random.Between(0, m.s.plan.latency/4), "works", func() { m.do(t) })
-}
-
-// work is a task that was given to workers.
-type work struct {
-	run  func()
-	done bool
-}
-
-func (m *machine) do(t *work) {
-	if t.done {
-		return
-	}
-	t.done = true
-	m.tasks = slices.DeleteFunc(m.tasks, func(each *work) bool { return each == t })
-	t.run()
+func (m *machine) work(run func()) {
+	m.workers.Give(run, func(do func()) { m.after(m.random.Between(0, m.s.plan.latency/4), "works", do) })
 }
 
 func (m *machine) logOptions() log.Options {
@@ -191,8 +170,8 @@ func (m *machine) logOptions() log.Options {
 // boot starts a process on the disk.
 func (m *machine) boot() {
 	m.incarnation++
-	m.up, m.inline, m.stopping = true, true, false
-	m.image, m.epoch, m.tickAt, m.pausedUntil, m.tasks = nil, -1, time.Time{}, time.Time{}, nil
+	m.up, m.stopping, m.workers = true, false, seeded.Workers{Inline: true}
+	m.image, m.epoch, m.tickAt, m.pausedUntil = nil, -1, time.Time{}, time.Time{}
 	m.seen = map[protocol.TopicPartition]*seen{}
 	m.s.Linef("%d boots", m.id)
 	m.disk.OnOperation(m.operation)
@@ -202,7 +181,7 @@ func (m *machine) boot() {
 		CheckpointInterval: 700 * time.Millisecond,
 	})
 	if err != nil {
-		m.s.violate("%d cannot open its disk: %v", m.id, err)
+		m.s.Violate("%d cannot open its disk: %v", m.id, err)
 		m.up = false
 		return
 	}
@@ -216,7 +195,7 @@ func (m *machine) boot() {
 		MaxBytes: m.s.plan.maxBytes, MaxWait: m.s.plan.maxWait, Backoff: m.s.plan.backoff, ResponseMaxBytes: 4 * m.s.plan.maxBytes,
 	})
 	m.sessions = session.NewCache(session.Options{Random: m.random.Fork().Next, Slots: 3})
-	m.inline = false
+	m.workers.Inline = false
 	m.register()
 	m.schedule()
 }
@@ -314,7 +293,7 @@ func (m *machine) apply(tp protocol.TopicPartition, state partition.State) {
 		return
 	}
 	if err := m.manager.Apply(m.s.Now, tp, state, protocol.DirectoryUnassigned, true); err != nil {
-		m.s.violate("%d cannot take its role for %s: %v", m.id, tp, err)
+		m.s.Violate("%d cannot take its role for %s: %v", m.id, tp, err)
 		return
 	}
 	if state.Leader == m.id || state.Leader == protocol.NoNode {
@@ -397,9 +376,9 @@ func inFrame(resp *kmsg.FetchResponse) (*kmsg.FetchResponse, *wire.Frame) {
 
 // stop ends the process in order.
 func (m *machine) stop() {
-	m.inline = true
-	for _, task := range slices.Clone(m.tasks) {
-		m.do(task)
+	m.workers.Inline = true
+	for do := m.workers.Next(); do != nil; do = m.workers.Next() {
+		do()
 	}
 	m.fetchers.Close()
 	must(m.manager.Close(m.s.Now))
@@ -411,6 +390,6 @@ func (m *machine) stop() {
 // end leaves a disk to the next process.
 func (m *machine) end(disk *vfs.Mem, clean bool) {
 	m.disk, m.lastClean, m.up = disk, clean, false
-	m.manager, m.fetchers, m.store, m.seen, m.left, m.crashIn = nil, nil, nil, nil, nil, 0
+	m.manager, m.fetchers, m.store, m.seen, m.doom = nil, nil, nil, nil, seeded.Doom{}
 	m.incarnation++
 }

@@ -86,16 +86,16 @@ func (s *Simulation) observeReplica(m *machine, tp protocol.TopicPartition) {
 		return
 	}
 	if d.HighWatermark > d.LogEndOffset {
-		s.violate("the high watermark %d of %s on %d is beyond its end %d", d.HighWatermark, tp, m.id, d.LogEndOffset)
+		s.Violate("the high watermark %d of %s on %d is beyond its end %d", d.HighWatermark, tp, m.id, d.LogEndOffset)
 	}
 	sameRole := now.epoch == last.epoch && now.role == last.role
 	if now.highWatermark < last.highWatermark && (s.safe() || sameRole && now.role == partition.Leader) {
-		s.violate("the high watermark of %s on %d moves back from %d to %d", tp, m.id, last.highWatermark, now.highWatermark)
+		s.Violate("the high watermark of %s on %d moves back from %d to %d", tp, m.id, last.highWatermark, now.highWatermark)
 	}
 	if now.end < last.end {
 		s.counts.Truncations++
 		if sameRole && now.role == partition.Leader {
-			s.violate("the leader %d of %s truncates its log from %d to %d", m.id, tp, last.end, now.end)
+			s.Violate("the leader %d of %s truncates its log from %d to %d", m.id, tp, last.end, now.end)
 		}
 	}
 	s.newBatches(tp, l, max(min(last.end, now.end), d.LogStartOffset), now.end, func(b record.Batch) { s.wrote(m, tp, b) })
@@ -122,7 +122,7 @@ func (s *Simulation) newBatches(tp protocol.TopicPartition, l *log.Log, from, to
 	for from < to {
 		read, err := l.Read(from, 1<<20, to, true)
 		if err != nil {
-			s.violate("%s cannot be read at %d: %v", tp, from, err)
+			s.Violate("%s cannot be read at %d: %v", tp, from, err)
 			return
 		}
 		bytes, err := read.Region.ReadAll()
@@ -133,7 +133,7 @@ func (s *Simulation) newBatches(tp protocol.TopicPartition, l *log.Log, from, to
 		for len(bytes) > 0 {
 			batch, rest, err := record.Next(bytes)
 			if err != nil {
-				s.violate("%s holds at %d what is no batch: %v", tp, from, err)
+				s.Violate("%s holds at %d what is no batch: %v", tp, from, err)
 				return
 			}
 			visit(batch)
@@ -147,7 +147,7 @@ func (s *Simulation) wrote(m *machine, tp protocol.TopicPartition, b record.Batc
 	key := written{tp, b.PartitionLeaderEpoch(), b.BaseOffset()}
 	crc := b.CRC()
 	if before, known := s.truth.written[key]; known && before != crc {
-		s.violate("%d has another batch at offset %d of epoch %d of %s than there was", m.id, key.base, key.epoch, tp)
+		s.Violate("%d has another batch at offset %d of epoch %d of %s than there was", m.id, key.base, key.epoch, tp)
 	}
 	s.truth.written[key] = crc
 }
@@ -157,9 +157,9 @@ func (s *Simulation) commit(tp protocol.TopicPartition, b record.Batch, who stri
 	c := s.truth.of(tp)
 	is := stamp{b.PartitionLeaderEpoch(), b.CRC()}
 	if before, known := c.batches[b.BaseOffset()]; known && before != is {
-		s.violate("%s has for committed at %d of %s what is of epoch %d, but it was of epoch %d", who, b.BaseOffset(), tp, is.epoch, before.epoch)
+		s.Violate("%s has for committed at %d of %s what is of epoch %d, but it was of epoch %d", who, b.BaseOffset(), tp, is.epoch, before.epoch)
 	} else if !known && b.BaseOffset() < c.end {
-		s.violate("%s has a batch at %d of %s, where there was none when it was committed", who, b.BaseOffset(), tp)
+		s.Violate("%s has a batch at %d of %s, where there was none when it was committed", who, b.BaseOffset(), tp)
 	}
 	c.batches[b.BaseOffset()] = is
 	c.end = max(c.end, b.NextOffset())
@@ -168,7 +168,7 @@ func (s *Simulation) commit(tp protocol.TopicPartition, b record.Batch, who stri
 // elected: who is elected from the in-sync replicas has all that is committed.
 func (s *Simulation) elected(m *machine, tp protocol.TopicPartition, view *partition.View, end protocol.Offset) {
 	if c := s.truth.of(tp); s.safe() && end < c.end && view.LeaderEpoch == s.controller.image().partitions[tp].LeaderEpoch {
-		s.violate("%d leads %s in epoch %d with a log up to %d, but %d was committed", m.id, tp, view.LeaderEpoch, end, c.end)
+		s.Violate("%d leads %s in epoch %d with a log up to %d, but %d was committed", m.id, tp, view.LeaderEpoch, end, c.end)
 	}
 }
 
@@ -180,7 +180,7 @@ func (s *Simulation) joins(tp protocol.TopicPartition, id protocol.NodeID) {
 	}
 	c := s.truth.of(tp)
 	if end, err := m.manager.LogEnd(tp); err == nil && end < c.end {
-		s.violate("%d is let in for %s with a log up to %d, but %d is committed", id, tp, end, c.end)
+		s.Violate("%d is let in for %s with a log up to %d, but %d is committed", id, tp, end, c.end)
 	}
 }
 
@@ -192,7 +192,7 @@ func (s *Simulation) leading(m *machine, tp protocol.TopicPartition, view *parti
 	}
 	for _, id := range state.ISR {
 		if !slices.Contains(view.MaximalISR, id) {
-			s.violate("%d is in sync in %s for the controller, but the leader %d counts %v", id, tp, m.id, view.MaximalISR)
+			s.Violate("%d is in sync in %s for the controller, but the leader %d counts %v", id, tp, m.id, view.MaximalISR)
 		}
 	}
 	if !s.safe() {
@@ -204,7 +204,7 @@ func (s *Simulation) leading(m *machine, tp protocol.TopicPartition, view *parti
 			continue
 		}
 		if end, err := other.manager.LogEnd(tp); err == nil && end < now.highWatermark {
-			s.violate("the leader %d of %s has committed %d, but %d, which is in sync, ends at %d", m.id, tp, now.highWatermark, id, end)
+			s.Violate("the leader %d of %s has committed %d, but %d, which is in sync, ends at %d", m.id, tp, now.highWatermark, id, end)
 		}
 	}
 }

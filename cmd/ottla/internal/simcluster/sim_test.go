@@ -1,7 +1,7 @@
 package simcluster
 
 import (
-	"errors"
+	"fmt"
 	"io"
 	"os"
 	"sync"
@@ -17,10 +17,9 @@ var poison = sync.OnceFunc(func() { wire.PoisonFrames(true) })
 func run(seed uint64) (seeded.Result, Counts) {
 	poison()
 	s := New(seed, nil)
-	counts, violation := s.Run()
-	result := seeded.Result{Seed: seed, Hash: s.Hash(), Events: s.Count, Virtual: s.Elapsed(s.Now)}
-	if violation != "" {
-		result.Failure = errors.New(string(s.plan.kind) + ": " + violation)
+	counts, result := s.Run(), s.Result(seed)
+	if result.Failure != nil {
+		result.Failure = fmt.Errorf("%s: %w", s.plan.kind, result.Failure)
 	}
 	return result, counts
 }
@@ -57,10 +56,10 @@ func TestSeed(t *testing.T) {
 	}
 	s := New(uint64(seeded.Env(t, "OTTLA_SIM_SEED", 1)), lines)
 	t.Logf("%+v", s.plan)
-	counts, violation := s.Run()
+	counts := s.Run()
 	t.Logf("%+v", counts)
-	if violation != "" {
-		t.Fatal(violation)
+	if s.Failure != nil {
+		t.Fatal(s.Failure)
 	}
 }
 

@@ -1,7 +1,6 @@
 package simcluster
 
 import (
-	"fmt"
 	"io"
 	"time"
 
@@ -42,7 +41,6 @@ type Simulation struct {
 	acked       []acknowledged
 	deletedUpTo map[protocol.TopicPartition]protocol.Offset
 	counts      Counts
-	violation   string
 }
 
 // Counts is what a run has seen, for the test to say that it was not idle.
@@ -64,7 +62,7 @@ func New(seed uint64, lines io.Writer) *Simulation {
 	s.truth, s.pool = newTruth(), compress.NewPool()
 	s.network = &seeded.Network{
 		Scheduler: &s.Scheduler, Random: r.Fork(), Latency: s.plan.latency, Drop: s.plan.drop, Duplicate: s.plan.duplicate, Late: s.plan.late,
-		Cut: map[[2]int]time.Time{}, Arrive: s.arrive, Incarnation: s.incarnation, Violate: s.violate,
+		Cut: map[[2]int]time.Time{}, At: s.at,
 	}
 	s.controller = newController(s)
 	for id := range protocol.NodeID(s.plan.machines) {
@@ -80,48 +78,30 @@ func (s *Simulation) machine(end int) *machine {
 	return s.machines[end-1]
 }
 
-// incarnation of who is at an end; of the controller and the clients there is one.
-func (s *Simulation) incarnation(end int) int {
+// at is of seeded.Network: only the machines come and go.
+func (s *Simulation) at(end int) seeded.Resident {
 	if m := s.machine(end); m != nil {
-		return m.incarnation
+		return m
 	}
-	return 0
-}
-
-// arrive runs something at an end, when that is up and does not pause.
-func (s *Simulation) arrive(to int, deliver func()) {
-	if m := s.machine(to); m != nil {
-		if m.up {
-			m.enter("arrives", deliver)
-		}
-		return
-	}
-	deliver()
+	return nil
 }
 
 // safe tells whether nothing that was acknowledged may be lost.
 func (s *Simulation) safe() bool { return s.plan.kind != wild }
 
-func (s *Simulation) violate(format string, args ...any) {
-	if s.violation == "" {
-		s.violation = fmt.Sprintf(format, args...)
-		s.Linef("violation: %s", s.violation)
-	}
-}
-
 // mostEvents ends a run that does not end by itself.
 const mostEvents = 400_000
 
-// Run runs to the end, or to the first violation, which it gives.
-func (s *Simulation) Run() (counts Counts, violation string) {
+// Run runs to the end, or to the first violation.
+func (s *Simulation) Run() (counts Counts) {
 	defer func() {
 		if reason := recover(); reason != nil {
 			text, known := reason.(string)
 			if !known || len(text) < 10 || text[:9] != "invariant" {
 				panic(reason)
 			}
-			s.violate("%s", text)
-			counts, violation = s.counts, s.violation
+			s.Violate("%s", text)
+			counts = s.counts
 		}
 	}()
 	for _, m := range s.machines {
@@ -131,14 +111,14 @@ func (s *Simulation) Run() (counts Counts, violation string) {
 	s.populate()
 	s.faults()
 	s.After(s.plan.length, "the faults end", s.heal)
-	for !s.over && s.violation == "" && s.Step() {
+	for !s.over && s.Failure == nil && s.Step() {
 		s.observe()
 		if s.Count > mostEvents {
-			s.violate("it does not end within %d events", mostEvents)
+			s.Violate("it does not end within %d events", mostEvents)
 		}
 	}
 	s.counts.Events, s.counts.Unclean, s.counts.Acknowledged = s.Count, s.controller.unclean, len(s.acked)
-	return s.counts, s.violation
+	return s.counts
 }
 
 func (s *Simulation) populate() {
