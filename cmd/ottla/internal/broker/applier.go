@@ -50,23 +50,7 @@ type Applier struct {
 	moveLimit int64 // bytes a second that moves between directories may copy; -1: no limit
 	roomless  roomless
 	leads     leads
-	withheld  withheld
-}
-
-// withheld are the partitions that lead here by an Image that does not know of this process yet.
-type withheld struct {
-	mu  sync.Mutex // roles are given side by side
-	are map[protocol.TopicPartition]bool
-}
-
-func (w *withheld) set(tp protocol.TopicPartition, is bool) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if is {
-		w.are[tp] = true
-	} else {
-		delete(w.are, tp)
-	}
+	withheld  waiting // what leads here by an Image that does not know of this process yet
 }
 
 // leads are partitions whose coordinators are to begin, or go on, as soon as clients are shown the Image that says so. Whoever is
@@ -95,17 +79,51 @@ const roomInterval = 5 * time.Second
 // roomless are replicas that have no role because the disk was full. The image
 // will not change for their sake, so Tick tries again.
 type roomless struct {
-	mu    sync.Mutex
+	waiting
+	due time.Time // zero: nothing to do
+}
+
+func (r *roomless) set(due time.Time) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.due = due
+}
+
+// waiting are replicas that are to have their role later.
+type waiting struct {
+	mu    sync.Mutex                       // roles are given side by side
 	isNew map[protocol.TopicPartition]bool // whether the replica was never here
-	due   time.Time                        // zero: nothing to do
+}
+
+// add takes one, which stays new if it was.
+func (w *waiting) add(tp protocol.TopicPartition, isNew bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.isNew == nil {
+		w.isNew = map[protocol.TopicPartition]bool{}
+	}
+	w.isNew[tp] = isNew || w.isNew[tp]
+}
+
+// drop forgets one that has its role.
+func (w *waiting) drop(tp protocol.TopicPartition) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	delete(w.isNew, tp)
+}
+
+// take gives all and forgets them.
+func (w *waiting) take() (isNew map[protocol.TopicPartition]bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	isNew, w.isNew = w.isNew, nil
+	return isNew
 }
 
 // NewApplier makes an Applier that has applied nothing. sideBySide runs tasks in
 // any order and returns when all are done.
 func NewApplier(nodeID protocol.NodeID, options *TopicOptions, replicas *replica.Manager, logs *store.Store, directories *DirectoryReports, sideBySide func(tasks []func()), logger *slog.Logger) *Applier {
 	a := &Applier{nodeID: nodeID, options: options, replicas: replicas, store: logs, directories: directories, sideBySide: sideBySide, logger: logger}
-	a.roomless.isNew = map[protocol.TopicPartition]bool{}
-	a.withheld.are = map[protocol.TopicPartition]bool{}
 	a.moveLimit = -1
 	return a
 }
@@ -175,7 +193,9 @@ func (a *Applier) Apply(now time.Time, before, after *metadata.Image) {
 	}
 	a.settings(now, changes, after)
 	a.roles(now, changes.Topics)
-	a.release(now)
+	if a.registered() {
+		a.again(now, a.withheld.take())
+	}
 	for _, c := range a.coordinators {
 		c.topicsDeleted(now, changes.DeletedTopics)
 	}
@@ -221,11 +241,13 @@ func (a *Applier) partition(now time.Time, change metadata.TopicChange, n int32)
 // role gives one replica the role that its topic says.
 func (a *Applier) role(now time.Time, topic *metadata.Topic, n int32, isNew bool) error {
 	tp, is := protocol.TopicPartition{Topic: topic.Name, Partition: n}, topic.Partition(n)
-	early := is.Leader == a.nodeID && !a.registered()
-	if a.withheld.set(tp, early); early {
+	if is.Leader == a.nodeID && !a.registered() {
+		a.withheld.add(tp, isNew)
 		led := *is
 		led.Leader = protocol.NoNode
 		is = &led
+	} else {
+		a.withheld.drop(tp)
 	}
 	directory := is.Directory(a.nodeID)
 	if directory == protocol.DirectoryMigrating || directory == protocol.DirectoryUnassigned || directory == protocol.DirectoryLost {
@@ -250,24 +272,6 @@ func (a *Applier) role(now time.Time, topic *metadata.Topic, n int32, isNew bool
 		a.directories.Report(topic.ID, n, actual)
 	}
 	return nil
-}
-
-// release lets lead what is withheld, where the controller lets it go on in its leader epoch.
-func (a *Applier) release(now time.Time) {
-	if len(a.withheld.are) == 0 || !a.registered() {
-		return
-	}
-	for _, tp := range slices.SortedFunc(maps.Keys(a.withheld.are), protocol.TopicPartition.Compare) {
-		a.withheld.set(tp, false)
-		is := a.image.Partition(tp)
-		if is == nil || !is.HasReplica(a.nodeID) {
-			continue // gone meanwhile
-		}
-		if err := a.role(now, a.image.Topic(tp.Topic), tp.Partition, false); err != nil {
-			a.logger.Error("a replica could not take its role", "partition", tp.String(), "error", err)
-			a.later(now, tp, false, err)
-		}
-	}
 }
 
 // registered tells whether the Image knows of this process, and not only of one before it.
@@ -295,10 +299,8 @@ func (a *Applier) later(now time.Time, tp protocol.TopicPartition, isNew bool, e
 	if !vfs.NoSpace(err) {
 		return
 	}
-	a.roomless.mu.Lock()
-	defer a.roomless.mu.Unlock()
-	a.roomless.isNew[tp] = isNew || a.roomless.isNew[tp]
-	a.roomless.due = now.Add(roomInterval)
+	a.roomless.add(tp, isNew)
+	a.roomless.set(now.Add(roomInterval))
 	if a.Wake != nil {
 		a.Wake()
 	}
@@ -311,22 +313,27 @@ func (a *Applier) Tick(now time.Time) {
 	}
 	a.applying.Lock()
 	defer a.applying.Unlock()
-	a.roomless.mu.Lock()
-	waiting := a.roomless.isNew
-	a.roomless.isNew, a.roomless.due = map[protocol.TopicPartition]bool{}, time.Time{}
-	a.roomless.mu.Unlock()
-	for _, tp := range slices.SortedFunc(maps.Keys(waiting), protocol.TopicPartition.Compare) {
+	a.roomless.set(time.Time{})
+	a.again(now, a.roomless.take())
+	a.lead(now)
+}
+
+// again gives the role of the present Image to replicas that had to wait for it.
+func (a *Applier) again(now time.Time, isNew map[protocol.TopicPartition]bool) {
+	for _, tp := range slices.SortedFunc(maps.Keys(isNew), protocol.TopicPartition.Compare) {
 		is := a.image.Partition(tp)
 		if is == nil || !is.HasReplica(a.nodeID) {
 			continue // gone meanwhile
 		}
-		if err := a.role(now, a.image.Topic(tp.Topic), tp.Partition, waiting[tp]); err != nil {
-			a.later(now, tp, waiting[tp], err)
+		if err := a.role(now, a.image.Topic(tp.Topic), tp.Partition, isNew[tp]); err != nil {
+			if !vfs.NoSpace(err) {
+				a.logger.Error("a replica could not take its role", "partition", tp.String(), "error", err)
+			}
+			a.later(now, tp, isNew[tp], err)
 			continue
 		}
 		a.logger.Info("a replica took its role after all", "partition", tp.String())
 	}
-	a.lead(now)
 }
 
 // lead has the coordinators begin whose replicas have taken their roles.
