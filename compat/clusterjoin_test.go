@@ -151,10 +151,16 @@ func TestClusterMixed(t *testing.T) {
 	stopMember(t, ottla)
 	w.write(t, 1000)
 	startMember(t, ottla)
-	inSync(t, client, "both", 2)
+	bothComplete(t, c, w, ottla, kafka)
+}
+
+// bothComplete waits until both brokers have all of what was written to the four partitions of a topic, and the same metadata.
+func bothComplete(t *testing.T, c *harness.Cluster, w *writer, ottla, kafka *harness.Member) {
+	t.Helper()
+	inSync(t, w.client, w.topic, 2)
 	w.expect(t, c.Bootstrap())
 	for n := range 4 {
-		equalReplicas(t, "both", n, []*harness.Member{ottla, kafka})
+		equalReplicas(t, w.topic, n, []*harness.Member{ottla, kafka})
 	}
 	sameMetadata(t, c, ottla)
 }

@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -206,13 +205,7 @@ func TestClusterPlacement(t *testing.T) {
 // TestClusterPlacementLong is the first part of it for longer, in clusters of three brokers: two of Apache Kafka and one of Ottla, and
 // one and two. OTTLA_CLUSTER_ROUNDS is how often each broker leads (20).
 func TestClusterPlacementLong(t *testing.T) {
-	rounds := 20
-	if text := os.Getenv("OTTLA_CLUSTER_ROUNDS"); text != "" {
-		var err error
-		if rounds, err = strconv.Atoi(text); err != nil {
-			t.Fatal(err)
-		}
-	}
+	rounds := setting(t, "OTTLA_CLUSTER_ROUNDS", 20)
 	for _, second := range []harness.Kind{harness.Kafka, harness.Ottla} {
 		t.Run("kafka-"+string(second)+"-ottla", func(t *testing.T) {
 			p := startPlaced(t, harness.Kafka, second, harness.Ottla)

@@ -138,14 +138,7 @@ func (l *placedLoad) pace(ticks *time.Ticker) bool {
 
 // overwrite writes the same keys again and again.
 func (l *placedLoad) overwrite(topic *placedTopic) error {
-	client, err := kgo.NewClient(kgo.SeedBrokers(l.servers...))
-	if err != nil {
-		return err
-	}
-	defer client.Close()
-	ticks := time.NewTicker(20 * time.Millisecond)
-	defer ticks.Stop()
-	for n := 0; l.pace(ticks); n++ {
+	return l.again(func(client *kgo.Client, n int) error {
 		var records []*kgo.Record
 		for key := range 20 {
 			records = append(records, &kgo.Record{Topic: topic.name, Key: fmt.Append(nil, key), Value: fmt.Append(nil, n)})
@@ -158,13 +151,13 @@ func (l *placedLoad) overwrite(topic *placedTopic) error {
 		}
 		topic.written += len(records)
 		topic.count.Add(1)
-	}
-	return nil
+		return nil
+	})
 }
 
-// transact writes to all of the topics in transactions, of which each fourth is aborted.
-func (l *placedLoad) transact(topics []*placedTopic) error {
-	client, err := kgo.NewClient(kgo.SeedBrokers(l.servers...), kgo.TransactionalID(topics[0].name))
+// again has a client do something every 20 ms until the load is to end. n counts.
+func (l *placedLoad) again(do func(client *kgo.Client, n int) error, opts ...kgo.Opt) error {
+	client, err := kgo.NewClient(append(opts, kgo.SeedBrokers(l.servers...))...)
 	if err != nil {
 		return err
 	}
@@ -172,6 +165,16 @@ func (l *placedLoad) transact(topics []*placedTopic) error {
 	ticks := time.NewTicker(20 * time.Millisecond)
 	defer ticks.Stop()
 	for n := 0; l.pace(ticks); n++ {
+		if err := do(client, n); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// transact writes to all of the topics in transactions, of which each fourth is aborted.
+func (l *placedLoad) transact(topics []*placedTopic) error {
+	return l.again(func(client *kgo.Client, n int) error {
 		if err := client.BeginTransaction(); err != nil {
 			return err
 		}
@@ -196,8 +199,8 @@ func (l *placedLoad) transact(topics []*placedTopic) error {
 			}
 			topic.count.Add(1)
 		}
-	}
-	return nil
+		return nil
+	}, kgo.TransactionalID(topics[0].name))
 }
 
 // goesOn waits until something more of every topic is acknowledged.
@@ -221,14 +224,7 @@ func (l *placedLoad) goesOn(t *testing.T) {
 func (l *placedLoad) finish(t *testing.T) {
 	t.Helper()
 	close(l.stop)
-	ended := make(chan struct{})
-	go func() {
-		l.running.Wait()
-		close(ended)
-	}()
-	select {
-	case <-ended:
-	case <-time.After(clusterLimit):
+	if !endsWithin(clusterLimit, l.running.Wait) {
 		t.Fatal("the writers do not end")
 	}
 	records := 0

@@ -72,12 +72,7 @@ func TestClusterVersions(t *testing.T) {
 		}
 		use(to.version)
 	}
-	inSync(t, client, "both", 2)
-	w.expect(t, c.Bootstrap())
-	for n := range 4 {
-		equalReplicas(t, "both", n, []*harness.Member{ottla, kafka})
-	}
-	sameMetadata(t, c, ottla)
+	bothComplete(t, c, w, ottla, kafka)
 }
 
 // setFeature finalizes a level of a feature.

@@ -263,15 +263,23 @@ func (h *hung) endLoad() {
 	}
 	h.stop()
 	h.stop = nil
+	if !endsWithin(hungLimit, h.ended.Wait) {
+		h.t.Error("a producer does not end")
+	}
+}
+
+// endsWithin tells whether something comes to its end in time.
+func endsWithin(limit time.Duration, wait func()) bool {
 	ended := make(chan struct{})
 	go func() {
-		h.ended.Wait()
+		wait()
 		close(ended)
 	}()
 	select {
 	case <-ended:
-	case <-time.After(hungLimit):
-		h.t.Error("a producer does not end")
+		return true
+	case <-time.After(limit):
+		return false
 	}
 }
 

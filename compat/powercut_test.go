@@ -10,7 +10,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strconv"
 	"syscall"
 	"testing"
 	"time"
@@ -44,13 +43,7 @@ func TestPowerCut(t *testing.T) {
 	if os.Getuid() != 0 {
 		t.Fatal("a loop device and its mount need root: run this as root")
 	}
-	cuts, seed := defaultPowerCuts, uint64(time.Now().UnixNano())
-	if text := os.Getenv("OTTLA_POWERCUTS"); text != "" {
-		var err error
-		if cuts, err = strconv.Atoi(text); err != nil {
-			t.Fatalf("OTTLA_POWERCUTS=%s: %v", text, err)
-		}
-	}
+	cuts, seed := setting(t, "OTTLA_POWERCUTS", defaultPowerCuts), uint64(time.Now().UnixNano())
 	harness.Progress("seed %d", seed)
 	random := rand.New(rand.NewPCG(seed, 0))
 	var nodes []*powered

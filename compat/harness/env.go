@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"sync"
 )
 
@@ -31,6 +32,19 @@ func TargetKind() (Kind, error) {
 	default:
 		return "", fmt.Errorf("OTTLA_COMPAT_TARGET=%s: allowed are ottla and kafka", k)
 	}
+}
+
+// Setting is a number from the environment, or what holds without one.
+func Setting(name string, otherwise int) (int, error) {
+	text := os.Getenv(name)
+	if text == "" {
+		return otherwise, nil
+	}
+	n, err := strconv.Atoi(text)
+	if err != nil {
+		return 0, fmt.Errorf("%s is to be a number: %w", name, err)
+	}
+	return n, nil
 }
 
 // Root is the project's top folder: the nearest one above the working directory that holds go.mod.

@@ -32,13 +32,9 @@ const manyTopicPartitions = 100
 // fromEnv is a number from the environment, or what CI takes.
 func fromEnv(t *testing.T, name string, otherwise int) int {
 	t.Helper()
-	text := os.Getenv(name)
-	if text == "" {
-		return otherwise
-	}
-	n, err := strconv.Atoi(text)
+	n, err := harness.Setting(name, otherwise)
 	if err != nil {
-		t.Fatalf("%s: %v", name, err)
+		t.Fatal(err)
 	}
 	return n
 }

@@ -24,14 +24,8 @@ func (c *controllers) fetch(index int, req *kmsg.FetchRequest, until time.Time, 
 		p.CurrentLeader.LeaderID = id
 		resp.Brokers = []kmsg.FetchResponseBroker{{NodeID: id, Host: "c", Port: id}}
 	}
-	switch l := m.leads; {
-	case l == nil:
-		p.ErrorCode = int16(protocol.NotLeaderOrFollower)
-	case asked.CurrentLeaderEpoch < int32(l.epoch):
-		p.ErrorCode = int16(protocol.FencedLeaderEpoch)
-	case asked.CurrentLeaderEpoch > int32(l.epoch):
-		p.ErrorCode = int16(protocol.UnknownLeaderEpoch)
-	default:
+	l := m.leads
+	if p.ErrorCode = l.refusal(asked.CurrentLeaderEpoch); p.ErrorCode == 0 {
 		p.HighWatermark = int64(l.committed)
 		offset, last := protocol.Offset(asked.FetchOffset), protocol.LeaderEpoch(asked.LastFetchedEpoch)
 		found := l.epochEnd(last)
@@ -54,6 +48,19 @@ func (c *controllers) fetch(index int, req *kmsg.FetchRequest, until time.Time, 
 	topic.Partitions = append(topic.Partitions, p)
 	resp.Topics = append(resp.Topics, topic)
 	reply(resp)
+}
+
+// refusal is the error for who asks in an epoch that is not this leader's; nil leads nothing.
+func (l *leader) refusal(epoch int32) int16 {
+	switch {
+	case l == nil:
+		return int16(protocol.NotLeaderOrFollower)
+	case epoch < int32(l.epoch):
+		return int16(protocol.FencedLeaderEpoch)
+	case epoch > int32(l.epoch):
+		return int16(protocol.UnknownLeaderEpoch)
+	}
+	return int16(protocol.None)
 }
 
 // park runs something once: when something is new, or at the latest then.
@@ -133,21 +140,15 @@ func (c *controllers) fetchSnapshot(index int, req *kmsg.FetchSnapshotRequest) k
 		p.CurrentLeader.LeaderID = int32(firstController + m.leader)
 	}
 	p.SnapshotID.EndOffset, p.SnapshotID.Epoch = asked.SnapshotID.EndOffset, asked.SnapshotID.Epoch
-	switch l := m.leads; {
-	case l == nil:
-		p.ErrorCode = int16(protocol.NotLeaderOrFollower)
-	case asked.CurrentLeaderEpoch < int32(l.epoch):
-		p.ErrorCode = int16(protocol.FencedLeaderEpoch)
-	case asked.CurrentLeaderEpoch > int32(l.epoch):
-		p.ErrorCode = int16(protocol.UnknownLeaderEpoch)
-	default:
+	l := m.leads
+	if p.ErrorCode = l.refusal(asked.CurrentLeaderEpoch); p.ErrorCode == 0 {
 		content, err := vfs.ReadFile(l.disk, path.Join(metadataLog, snapshotFile(asked.SnapshotID.EndOffset, asked.SnapshotID.Epoch)))
 		if err != nil || asked.Position > int64(len(content)) {
 			p.ErrorCode = int16(protocol.SnapshotNotFound)
-			break
+		} else {
+			p.Size, p.Position = int64(len(content)), asked.Position
+			p.Bytes = content[asked.Position:min(asked.Position+int64(req.MaxBytes), int64(len(content)))]
 		}
-		p.Size, p.Position = int64(len(content)), asked.Position
-		p.Bytes = content[asked.Position:min(asked.Position+int64(req.MaxBytes), int64(len(content)))]
 	}
 	topic.Partitions = append(topic.Partitions, p)
 	resp.Topics = append(resp.Topics, topic)
