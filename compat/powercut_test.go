@@ -9,7 +9,6 @@ import (
 	"math/rand/v2"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"syscall"
 	"testing"
 	"time"
@@ -132,9 +131,7 @@ func (p *powered) cut(t *testing.T, after time.Duration, journal bool) {
 	fail(load.Stop())
 	p.cuts++
 	fail(p.disk.Remount())
-	// After a power cut the machine has another boot id. Here it has the same, by which the node would believe that the page
-	// cache is whole.
-	fail(os.WriteFile(filepath.Join(p.node.DataDir(), "ottla-boot-id"), []byte("00000000-0000-4000-8000-000000000000"), 0o644))
+	fail(powercut.OtherBoot(p.node.DataDir()))
 	noFaults(t, fmt.Sprintf("cut %d of %s has left", p.cuts, p.name), p.node.DataDir())
 	first, err := p.node.Start(ctx)
 	fail(err)

@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"os"
-	"path/filepath"
 	"slices"
 	"sync"
 	"time"
@@ -329,7 +327,7 @@ func (s *siege) lostPower(ctx context.Context, m *Machine) error {
 		return err
 	}
 	if m.Kind == harness.Ottla {
-		if err := os.WriteFile(filepath.Join(m.DataDir(), "ottla-boot-id"), []byte("00000000-0000-4000-8000-000000000000"), 0o644); err != nil {
+		if err := powercut.OtherBoot(m.DataDir()); err != nil {
 			return err
 		}
 	}

@@ -45,6 +45,9 @@ func (s *siege) judgeOutages() []Outage {
 			}
 		}
 	}
+	for _, times := range acknowledged {
+		slices.Sort(times) // several clients have written them down
+	}
 	for n := range s.kills {
 		k := &s.kills[n]
 		for _, p := range k.partitions {

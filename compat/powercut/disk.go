@@ -95,6 +95,12 @@ func (d *Disk) Remount() error {
 	return d.mount()
 }
 
+// OtherBoot makes a data directory of Ottla one of another boot. After a power cut the machine has another boot id; here it has the
+// same, by which the node would believe that the page cache is whole.
+func OtherBoot(dataDir string) error {
+	return os.WriteFile(filepath.Join(dataDir, "ottla-boot-id"), []byte("00000000-0000-4000-8000-000000000000"), 0o644)
+}
+
 func (d *Disk) unmount() error {
 	var err error
 	for range 50 { // the kernel closes the files of a killed process a little later
