@@ -4,6 +4,7 @@ package compat
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"os"
 	"os/exec"
@@ -28,6 +29,7 @@ type siegePlan struct {
 	fileSystem  string
 	flushed     bool // before acknowledgement
 	controllers int
+	calm        bool // nothing else than that leaders are killed, as soon as all replicas are in sync
 }
 
 // planOf has two of three rounds without flush before acknowledgement, as Apache Kafka is by default, and one of four under three
@@ -71,6 +73,9 @@ func besieged(t *testing.T, p siegePlan) *chaos.Cluster {
 		Controllers: p.controllers, Features: harness.LetIn, Properties: siegeSettings(p), Network: network, HeapMegabytes: 256,
 	})
 	c := &chaos.Cluster{Cluster: cluster, Network: network, Flushed: p.flushed, LeaderKills: 15 * time.Second}
+	if p.calm {
+		c.LeaderKills = time.Second
+	}
 	for n := range 3 {
 		disk, err := powercut.NewDisk(p.fileSystem, filepath.Join(t.TempDir(), fmt.Sprint("disk-", n+1)))
 		if err != nil {
@@ -122,22 +127,13 @@ func besiege(t *testing.T, p siegePlan) *chaos.Result {
 	t.Helper()
 	need(t, "python")
 	c := besieged(t, p)
-	servers := strings.Join(c.Bootstrap(), ",")
-	var copiers []chaos.Copier
-	for name, start := range map[string]func(string) (*driver.Process, error){scenario.Java: driver.StartJava, scenario.Confluent: driver.StartPython} {
-		if os.Getenv("OTTLA_CHAOS_CLIENTS") != "" && !strings.Contains(os.Getenv("OTTLA_CHAOS_CLIENTS"), name) {
-			continue
-		}
-		process, err := start(workDir(t))
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { _ = process.Close() })
-		copiers = append(copiers, chaos.Copier{Name: name, Copier: driver.NewClient(process, name, servers)})
+	o := chaos.Options{Cluster: c, Seed: p.seed, Duration: p.duration}
+	if !p.calm {
+		o.Pause, o.Copiers = 5*time.Second, copiersOf(t, c)
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), p.duration+15*time.Minute)
 	defer cancel()
-	result, err := chaos.Run(ctx, chaos.Options{Cluster: c, Seed: p.seed, Duration: p.duration, Pause: 5 * time.Second, Copiers: copiers})
+	result, err := chaos.Run(ctx, o)
 	if err != nil {
 		t.Fatalf("seed %d: %v", p.seed, err)
 	}
@@ -150,6 +146,23 @@ func besiege(t *testing.T, p siegePlan) *chaos.Result {
 		t.Errorf("chaos on a cluster: %s", result)
 	}
 	return result
+}
+
+func copiersOf(t *testing.T, c *chaos.Cluster) (copiers []chaos.Copier) {
+	t.Helper()
+	servers := strings.Join(c.Bootstrap(), ",")
+	for name, start := range map[string]func(string) (*driver.Process, error){scenario.Java: driver.StartJava, scenario.Confluent: driver.StartPython} {
+		if os.Getenv("OTTLA_CHAOS_CLIENTS") != "" && !strings.Contains(os.Getenv("OTTLA_CHAOS_CLIENTS"), name) {
+			continue
+		}
+		process, err := start(workDir(t))
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = process.Close() })
+		copiers = append(copiers, chaos.Copier{Name: name, Copier: driver.NewClient(process, name, servers)})
+	}
+	return copiers
 }
 
 // unequalReplicas compares the batches of all replicas, once nothing is written any more.
@@ -226,4 +239,21 @@ func TestChaosClusterSoak(t *testing.T) {
 		p := planOf(seed, duration)
 		return lineOf(t, p, besiege(t, p))
 	})
+}
+
+// TestChaosClusterCalm measures for how long nobody acknowledges after kill -9 of a leader, with both kinds of brokers: lines in
+// chaosclustercalm.jsonl of testdata/soak/ and testdata/control/.
+func TestChaosClusterCalm(t *testing.T) {
+	duration := time.Duration(setting(t, "OTTLA_CHAOS_SECONDS", 80)) * time.Second
+	for _, kind := range []harness.Kind{harness.Ottla, harness.Kafka} {
+		t.Run(serverName(kind), func(t *testing.T) {
+			t.Setenv("OTTLA_COMPAT_TARGET", string(kind))
+			p := siegePlan{seed: 1, duration: duration, fileSystem: "ext4", controllers: 1, calm: true}
+			line, err := json.Marshal(lineOf(t, p, besiege(t, p)))
+			if err != nil {
+				t.Fatal(err)
+			}
+			appendLine(t, soakPath(t, "chaosclustercalm.jsonl"), line)
+		})
+	}
 }

@@ -26,6 +26,7 @@
 #   run.sh chaos-cluster  the same on three brokers under a controller of Apache Kafka, on machines (network namespaces) and disks
 #                      (loop devices) of their own: a leader killed every 15 s, and all faults of networks and disks (needs root)
 #   run.sh soak-chaos-cluster   the same for long, round after round; goes on where it ended (testdata/soak/)
+#   run.sh calm-chaos-cluster   only leaders are killed, for OTTLA_CHAOS_SECONDS (80) with each kind of brokers: how long nobody acknowledges
 #   run.sh soak-eos    Kafka Streams, Java and franz-go copy loops for long, killed with the node every 20 s: exactly once (testdata/soak/)
 #   run.sh powercut    the power of real file systems is cut under load (OTTLA_POWERCUTS times; needs root for loop devices)
 #   run.sh fulldisk    small file systems are filled under load, and make room again; others are frozen (needs root for loop devices)
@@ -228,6 +229,11 @@ case "${1:-}" in
     export OTTLA_COMPAT_TARGET=kafka OTTLA_CHAOS_ROUNDS="${OTTLA_CHAOS_ROUNDS:-3}"
     on_disks
     in_network TestChaosClusterSoak 600m
+    ;;
+  calm-chaos-cluster)
+    "$here/install.sh"
+    on_disks
+    in_network TestChaosClusterCalm 20m
     ;;
   soak-eos)
     "$here/install.sh"

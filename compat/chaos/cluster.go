@@ -82,7 +82,7 @@ func (r *run) besiege(ctx context.Context) (err error) {
 func (s *siege) strike(ctx context.Context, end time.Time) error {
 	kinds := s.kinds()
 	var order []int
-	for {
+	for s.o.Pause > 0 {
 		if err := pause(ctx, time.Duration(float64(s.o.Pause)*(0.5+s.random.Float64()))); err != nil || time.Now().After(end) {
 			return err
 		}
@@ -102,6 +102,7 @@ func (s *siege) strike(ctx context.Context, end time.Time) error {
 		s.spans = append(s.spans, span{begin, s.now()})
 		s.mu.Unlock()
 	}
+	return nil
 }
 
 // killLeaders kills the leader of some partition, again and again.
@@ -113,7 +114,13 @@ func (s *siege) killLeaders(ctx context.Context, end time.Time) error {
 			return err
 		}
 		s.changing.Lock()
-		err := s.killLeader(ctx, random)
+		var err error
+		if s.o.Pause == 0 {
+			err = s.whole(ctx)
+		}
+		if err == nil {
+			err = s.killLeader(ctx, random)
+		}
 		s.changing.Unlock()
 		if err != nil {
 			return fmt.Errorf("a leader that was killed: %w", err)

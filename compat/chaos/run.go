@@ -23,7 +23,8 @@ type Options struct {
 	Cluster  *Cluster // instead of Node
 	Seed     uint64
 	Duration time.Duration // of the work under faults
-	// Pause is about how long it is between two faults.
+	// Pause is about how long it is between two faults. 0, for a cluster: leaders are killed, each once the cluster is whole, and there
+	// are no other faults.
 	Pause time.Duration
 	// SlowDisk is the control group by which the disk is slowed down; nil: it is not.
 	SlowDisk *harness.DiskCgroup
