@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -46,19 +47,10 @@ func runChaos(t *testing.T, seed uint64, duration time.Duration) *chaos.Result {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var copiers []chaos.Copier
-	for name, start := range map[string]func(string) (*driver.Process, error){scenario.Java: driver.StartJava, scenario.Confluent: driver.StartPython} {
-		p, err := start(workDir(t))
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { _ = p.Close() })
-		copiers = append(copiers, chaos.Copier{Name: name, Copier: driver.NewClient(p, name, node.Addr())})
-	}
 	ctx, cancel := context.WithTimeout(context.Background(), duration+8*time.Minute)
 	defer cancel()
 	result, err := chaos.Run(ctx, chaos.Options{
-		Node: node, Seed: seed, Duration: duration, Pause: chaosPause(node.Kind()), SlowDisk: disk, Copiers: copiers,
+		Node: node, Seed: seed, Duration: duration, Pause: chaosPause(node.Kind()), SlowDisk: disk, Copiers: copiersOf(t, node.Addr()),
 	})
 	if err != nil {
 		t.Fatalf("seed %d: %v\n%s", seed, err, node.LogTail(15))
@@ -75,6 +67,23 @@ func runChaos(t *testing.T, seed uint64, duration time.Duration) *chaos.Result {
 		t.Error(err)
 	}
 	return result
+}
+
+// copiersOf are the copy loops of other clients, those that OTTLA_CHAOS_CLIENTS names if it is there.
+func copiersOf(t *testing.T, servers string) (copiers []chaos.Copier) {
+	t.Helper()
+	for name, start := range map[string]func(string) (*driver.Process, error){scenario.Java: driver.StartJava, scenario.Confluent: driver.StartPython} {
+		if wanted := os.Getenv("OTTLA_CHAOS_CLIENTS"); wanted != "" && !strings.Contains(wanted, name) {
+			continue
+		}
+		process, err := start(workDir(t))
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = process.Close() })
+		copiers = append(copiers, chaos.Copier{Name: name, Copier: driver.NewClient(process, name, servers)})
+	}
+	return copiers
 }
 
 // writeHistory keeps all that the clients saw, an operation a line, with its number.

@@ -15,10 +15,8 @@ import (
 	"time"
 
 	"ottla/compat/chaos"
-	"ottla/compat/driver"
 	"ottla/compat/harness"
 	"ottla/compat/powercut"
-	"ottla/compat/scenario"
 	"ottla/compat/suite"
 )
 
@@ -129,7 +127,7 @@ func besiege(t *testing.T, p siegePlan) *chaos.Result {
 	c := besieged(t, p)
 	o := chaos.Options{Cluster: c, Seed: p.seed, Duration: p.duration}
 	if !p.calm {
-		o.Pause, o.Copiers = 5*time.Second, copiersOf(t, c)
+		o.Pause, o.Copiers = 5*time.Second, copiersOf(t, strings.Join(c.Bootstrap(), ","))
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), p.duration+15*time.Minute)
 	defer cancel()
@@ -146,23 +144,6 @@ func besiege(t *testing.T, p siegePlan) *chaos.Result {
 		t.Errorf("chaos on a cluster: %s", result)
 	}
 	return result
-}
-
-func copiersOf(t *testing.T, c *chaos.Cluster) (copiers []chaos.Copier) {
-	t.Helper()
-	servers := strings.Join(c.Bootstrap(), ",")
-	for name, start := range map[string]func(string) (*driver.Process, error){scenario.Java: driver.StartJava, scenario.Confluent: driver.StartPython} {
-		if os.Getenv("OTTLA_CHAOS_CLIENTS") != "" && !strings.Contains(os.Getenv("OTTLA_CHAOS_CLIENTS"), name) {
-			continue
-		}
-		process, err := start(workDir(t))
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { _ = process.Close() })
-		copiers = append(copiers, chaos.Copier{Name: name, Copier: driver.NewClient(process, name, servers)})
-	}
-	return copiers
 }
 
 // unequalReplicas compares the batches of all replicas, once nothing is written any more.
