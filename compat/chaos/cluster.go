@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"os"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -94,7 +96,11 @@ func (s *siege) strike(ctx context.Context, end time.Time) error {
 		m := s.c.Machines[s.random.IntN(len(s.c.Machines))]
 		harness.Progress("%.1f s: %s, %s", time.Since(s.began).Seconds(), kind.name, m.Name())
 		begin := s.now()
-		if err := kind.do(ctx, m); err != nil {
+		err := s.present(ctx, m)
+		if err == nil {
+			err = kind.do(ctx, m)
+		}
+		if err != nil {
 			return fmt.Errorf("%s, %s: %w\n%s", kind.name, m.Name(), err, m.LogTail(20))
 		}
 		s.mu.Lock()
@@ -166,7 +172,7 @@ func (s *siege) killLeader(ctx context.Context, random *rand.Rand) error {
 	if err := pause(ctx, time.Duration(500+random.IntN(5000))*time.Millisecond); err != nil {
 		return err
 	}
-	return m.Start(ctx)
+	return s.start(ctx, m)
 }
 
 func (s *siege) machine(id int32) *Machine {
@@ -192,7 +198,46 @@ func (s *siege) revive(ctx context.Context, m *Machine) error {
 	if !ended(m.Process()) {
 		return nil
 	}
+	return s.start(ctx, m)
+}
+
+// present starts a broker that has ended although no fault had it any more.
+func (s *siege) present(ctx context.Context, m *Machine) error {
+	s.changing.Lock()
+	defer s.changing.Unlock()
+	if ended(m.Process()) {
+		s.odd("%s has ended by itself: %s", m.Name(), complaint(m))
+	}
+	return s.revive(ctx, m)
+}
+
+// start starts a broker. Where it is Apache Kafka's and does not start, that is told, and what follows is what an operator does: once
+// more, and if that does not help, with an empty disk, since others have the records.
+func (s *siege) start(ctx context.Context, m *Machine) error {
+	err := m.Start(ctx)
+	if err == nil || m.Kind == harness.Ottla || ctx.Err() != nil {
+		return err
+	}
+	s.odd("%s did not start again: %s", m.Name(), complaint(m))
+	if m.Start(ctx) == nil {
+		return nil
+	}
+	s.odd("%s did not start when it was tried once more, and gets an empty disk: %s", m.Name(), complaint(m))
+	if err := errors.Join(os.RemoveAll(m.DataDir()), m.Format()); err != nil {
+		return err
+	}
 	return m.Start(ctx)
+}
+
+// complaint is the last error that a broker has told.
+func complaint(m *Machine) string {
+	lines := strings.Split(m.LogTail(400), "\n")
+	for _, line := range slices.Backward(lines) {
+		if strings.Contains(line, "ERROR") || strings.Contains(line, "FATAL") {
+			return line[:min(len(line), 400)]
+		}
+	}
+	return lines[len(lines)-1]
 }
 
 // heal ends what faults may have left, and waits until the cluster is whole.
@@ -338,7 +383,7 @@ func (s *siege) lostPower(ctx context.Context, m *Machine) error {
 			return err
 		}
 	}
-	return m.Start(ctx)
+	return s.start(ctx, m)
 }
 
 // others are all machines but one.

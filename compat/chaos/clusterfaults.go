@@ -52,16 +52,19 @@ func (s *siege) kill(ctx context.Context, m *Machine) error {
 	if err := m.Kill(); err != nil {
 		return err
 	}
-	return errors.Join(pause(ctx, s.short()), m.Start(ctx))
+	return errors.Join(pause(ctx, s.short()), s.start(ctx, m))
 }
 
 func (s *siege) terminate(ctx context.Context, m *Machine) error {
 	s.changing.Lock()
 	defer s.changing.Unlock()
 	if _, err := m.Stop(); err != nil {
-		return err
+		if m.Kind == harness.Ottla {
+			return err
+		}
+		s.odd("%v", err) // it has been killed
 	}
-	return errors.Join(pause(ctx, s.short()), m.Start(ctx))
+	return errors.Join(pause(ctx, s.short()), s.start(ctx, m))
 }
 
 func (s *siege) killController(ctx context.Context) error {

@@ -89,7 +89,7 @@ func NewCluster(options ClusterOptions) (*Cluster, error) {
 		if err := m.configure(nil); err != nil {
 			return nil, err
 		}
-		if err := m.format(); err != nil {
+		if err := m.Format(); err != nil {
 			return nil, err
 		}
 	}
@@ -129,7 +129,7 @@ func (c *Cluster) AddBroker(kind Kind, properties map[string]string) (*Member, e
 	if err := m.configure(properties); err != nil {
 		return nil, err
 	}
-	if err := m.format(); err != nil {
+	if err := m.Format(); err != nil {
 		return nil, err
 	}
 	c.Brokers = append(c.Brokers, m)
@@ -235,7 +235,8 @@ func (m *Member) configure(properties map[string]string) error {
 	return os.WriteFile(m.propertiesPath(), []byte(text.String()), 0o644)
 }
 
-func (m *Member) format() error {
+// Format makes its directory that of a new member with its id.
+func (m *Member) Format() error {
 	args := []string{"format", "-t", clusterID, "-c", m.propertiesPath()}
 	command := []string{OttlaBinary()}
 	if m.Kind == Kafka {
