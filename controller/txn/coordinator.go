@@ -113,7 +113,7 @@ func (c *Coordinator) serve(d *decision, request any) (any, error) {
 	case AddPartitions:
 		return c.addPartitions(d, request)
 	case Verify:
-		return c.verify(request)
+		return c.verify(d, request)
 	case EndTxn:
 		return c.endTxn(d, request)
 	case MarkersWritten:

@@ -39,6 +39,23 @@ func (d *decision) result(reply any) machine.Result {
 	return machine.Result{Records: d.records, Reply: reply, Effects: d.effects}
 }
 
+// refuse tells a client something that only the present coordinator may say.
+func (c *Coordinator) refuse(d *decision, id string, err error) (any, error) {
+	c.confirm(d, id)
+	return Refused{err}, nil
+}
+
+// confirm has the reply wait until the in-sync replicas have taken the record of
+// the transactional id, as it is, once more. Who coordinates no more, and has not
+// heard of it, cannot have that.
+func (c *Coordinator) confirm(d *decision, id string) {
+	if t := c.transactions[id]; t != nil {
+		d.write(id, &t.durable)
+		return
+	}
+	d.remove(id)
+}
+
 // recordOverhead is more than what a record's header, lengths and deltas take and
 // what a later state of the same transaction adds: an end must not be refused for
 // want of room.

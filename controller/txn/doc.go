@@ -49,6 +49,18 @@
 // come while a record is being written are decided, where Apache Kafka has them
 // try again.
 //
+// # What only the present coordinator may say
+//
+// A broker that was paused or cut off believes for a moment that it still is the
+// coordinator, and knows less than its client. What it would write is not
+// committed; but a refusal writes nothing, and a producer that is told that it is
+// fenced, not known or in the wrong state ends. So where a later coordinator could
+// say otherwise, the record is written once more as it is, for an id without one a
+// tombstone, and the reply is held until that is committed (confirm, decision.go).
+// The same goes for what transactions v1 has without a record, of an epoch that
+// several transactions share: an outcome, or a partition, that is there already.
+// Apache Kafka answers at once. An epoch below that of now needs no proof.
+//
 // # What has its place here and is not built
 //
 // Two-phase commit over several systems (KIP-939): a timeout of MaxInt32 already
@@ -62,6 +74,8 @@
 //     partitions, the producer and the epoch of WriteMarkers are those of the
 //     Prepare… record and of no other moment.
 //   - Complete… is written only after every partition has reported.
+//   - No producer is told by a former coordinator that it is not the one of now, but
+//     for one whose epoch was given away.
 //   - Of one producer id the epoch only rises, and a request with a lower one
 //     changes nothing.
 //   - A transaction that is Ongoing past its timeout is aborted at the next look.

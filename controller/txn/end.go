@@ -12,7 +12,7 @@ func (c *Coordinator) endTxn(d *decision, request EndTxn) (any, error) {
 	t := c.transactions[request.TransactionalID]
 	switch {
 	case t == nil:
-		return nil, unknown(request.TransactionalID)
+		return c.refuse(d, request.TransactionalID, unknown(request.TransactionalID))
 	case request.Version >= Version2 && d.version < Version1:
 		return nil, tooNew()
 	case request.Version >= Version2:
@@ -24,8 +24,8 @@ func (c *Coordinator) endTxn(d *decision, request EndTxn) (any, error) {
 // endV1 is for clients whose epoch stays over the end of a transaction. They may
 // ask again for the outcome that they have had.
 func (c *Coordinator) endV1(d *decision, t *transaction, request EndTxn) (any, error) {
-	if err := t.durable.belongsTo(t, request.Producer); err != nil {
-		return nil, err
+	if request.Producer != t.durable.producer {
+		return c.notOf(d, t, request.Producer)
 	}
 	switch state := t.durable.state; {
 	case state.preparing():
@@ -36,9 +36,10 @@ func (c *Coordinator) endV1(d *decision, t *transaction, request EndTxn) (any, e
 		c.prepare(d, t, after)
 		return NoProducer, nil
 	case state == outcome(request.Commit):
+		c.confirm(d, t.id) // the next transaction has the same epoch, and may be Ongoing elsewhere
 		return NoProducer, nil
 	}
-	return nil, notNow(t, request)
+	return c.refuse(d, t.id, notNow(t, request))
 }
 
 // endV2 is for clients whose epoch every end bumps (KIP-890), so that nothing of
@@ -61,15 +62,14 @@ func (c *Coordinator) endV2(d *decision, t *transaction, request EndTxn) (any, e
 		return nil, concurrent(t)
 	case rotated && !retry:
 		return nil, fenced(t)
-	case !retry:
-		if err := is.belongsTo(t, request.Producer); err != nil {
-			return nil, err
-		}
-	case is.state == outcome(request.Commit):
+	case retry && is.state == outcome(request.Commit):
 		return is.producer, nil
-	}
-	if retry || request.Commit && is.state != Ongoing {
+	case retry:
 		return nil, notNow(t, request)
+	case request.Producer != is.producer:
+		return c.notOf(d, t, request.Producer)
+	case request.Commit && is.state != Ongoing:
+		return c.refuse(d, t.id, notNow(t, request))
 	}
 	after, needsID := is.ended(d, request.Commit, Version2, request.Drawn)
 	if needsID {

@@ -20,7 +20,7 @@ func (c *Coordinator) initProducerID(d *decision, request InitProducerID) (any, 
 	case t.durable.state.preparing():
 		return nil, concurrent(t)
 	case !t.durable.accepts(request.Expected):
-		return nil, fenced(t)
+		return c.refuse(d, t.id, fenced(t))
 	case t.durable.state == Ongoing:
 		return c.fence(d, t, request)
 	}
@@ -93,7 +93,10 @@ func (c *Coordinator) bumpEpoch(d *decision, t *transaction, request InitProduce
 	case request.Expected.Epoch == is.Epoch:
 		after.producer.Epoch++
 		t.previousEpoch = is.Epoch
-	case request.Expected.Epoch != t.previousEpoch:
+	case request.Expected.Epoch == t.previousEpoch:
+	case request.Expected.ID == is.ID && request.Expected.Epoch > is.Epoch:
+		return c.refuse(d, t.id, fenced(t))
+	default:
 		return nil, fenced(t)
 	}
 	d.write(t.id, &after)

@@ -13,17 +13,20 @@ func (c *Coordinator) addPartitions(d *decision, request AddPartitions) (any, er
 	t := c.transactions[request.TransactionalID]
 	switch {
 	case t == nil:
-		return nil, unknown(request.TransactionalID)
+		return c.refuse(d, request.TransactionalID, unknown(request.TransactionalID))
 	case request.Version >= Version2 && d.version < Version1:
 		return nil, tooNew()
 	case t.durable.state.preparing():
 		return nil, concurrent(t)
 	}
-	if err := t.durable.belongsTo(t, request.Producer); err != nil {
-		return nil, err
-	}
 	m := &t.durable
+	if request.Producer != m.producer {
+		return c.notOf(d, t, request.Producer)
+	}
 	if m.state == Ongoing && !slices.ContainsFunc(request.Partitions, func(tp protocol.TopicPartition) bool { return !m.has(tp) }) {
+		if request.Version < Version2 {
+			c.confirm(d, t.id) // of one epoch there are several transactions
+		}
 		return Done{}, nil
 	}
 	after := m.next(Ongoing, d.nowMs())
@@ -40,13 +43,13 @@ func (c *Coordinator) addPartitions(d *decision, request AddPartitions) (any, er
 }
 
 // verify tells which partitions are part of the producer's transaction.
-func (c *Coordinator) verify(request Verify) (any, error) {
+func (c *Coordinator) verify(d *decision, request Verify) (any, error) {
 	t := c.transactions[request.TransactionalID]
 	if t == nil {
-		return nil, unknown(request.TransactionalID)
+		return c.refuse(d, request.TransactionalID, unknown(request.TransactionalID))
 	}
-	if err := t.durable.belongsTo(t, request.Producer); err != nil {
-		return nil, err
+	if request.Producer != t.durable.producer {
+		return c.notOf(d, t, request.Producer)
 	}
 	if t.durable.state.preparing() {
 		return nil, concurrent(t)
@@ -55,18 +58,22 @@ func (c *Coordinator) verify(request Verify) (any, error) {
 	for i, tp := range request.Partitions {
 		verified[i] = t.durable.has(tp)
 	}
+	if slices.Contains(verified, false) {
+		c.confirm(d, t.id)
+	}
 	return verified, nil
 }
 
-// belongsTo tells a producer that is not the one of now that it is not.
-func (m *metadata) belongsTo(t *transaction, producer Producer) error {
-	switch {
-	case m.producer.ID != producer.ID:
-		return protocol.Errorf(protocol.InvalidProducerIDMapping, "%q does not have producer id %d", t.id, producer.ID)
-	case m.producer.Epoch != producer.Epoch:
-		return fenced(t)
+// notOf tells a producer that is not the one of now that it is not. Epochs only
+// rise, so an older one is fenced whoever coordinates it.
+func (c *Coordinator) notOf(d *decision, t *transaction, producer Producer) (any, error) {
+	switch is := t.durable.producer; {
+	case producer.ID != is.ID:
+		return c.refuse(d, t.id, protocol.Errorf(protocol.InvalidProducerIDMapping, "%q does not have producer id %d", t.id, producer.ID))
+	case producer.Epoch > is.Epoch:
+		return c.refuse(d, t.id, fenced(t))
 	}
-	return nil
+	return nil, fenced(t)
 }
 
 func unknown(id string) error {

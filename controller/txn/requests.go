@@ -21,6 +21,10 @@ const (
 	Version2 int16 = 2 // KIP-890: every end bumps the epoch, the broker adds partitions
 )
 
+// Refused is a reply to any request that names a transactional id: the error that
+// the client gets once it is certain that no other coordinator knows better.
+type Refused struct{ Err error }
+
 // InitProducerID gives a transactional id its producer; the answer is a Producer.
 // A transaction that is Ongoing is aborted first: the answer is Aborting, then
 // CONCURRENT_TRANSACTIONS until that is done.

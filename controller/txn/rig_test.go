@@ -1,6 +1,7 @@
 package txn
 
 import (
+	"bytes"
 	"fmt"
 	"maps"
 	"slices"
@@ -63,12 +64,30 @@ type answer struct {
 	err     error
 	records []machine.Record
 	effects []any
+	repeats bool // the records say what the log said before
 }
 
-func (r *rig) take(result machine.Result, err error) answer {
+// known tells whether a record is the last of its key.
+func (r *rig) known(record machine.Record) bool {
+	for _, before := range slices.Backward(r.log) {
+		if bytes.Equal(before.Key, record.Key) {
+			return bytes.Equal(before.Value, record.Value) && (before.Value == nil) == (record.Value == nil)
+		}
+	}
+	return record.Value == nil
+}
+
+func (r *rig) take(result machine.Result, err error) (a answer) {
 	r.t.Helper()
 	if err != nil {
 		return answer{err: err}
+	}
+	if refused, ok := result.Reply.(Refused); ok {
+		defer func() { a.reply, a.err = nil, refused.Err }()
+	}
+	a.repeats = len(result.Records) > 0
+	for _, record := range result.Records {
+		a.repeats = a.repeats && r.known(record)
 	}
 	base := protocol.Offset(len(r.log))
 	for _, c := range []*Coordinator{r.c, r.replica} {
@@ -95,7 +114,8 @@ func (r *rig) take(result machine.Result, err error) answer {
 		}
 	}
 	r.check()
-	return answer{reply: result.Reply, records: result.Records, effects: result.Effects}
+	a.reply, a.records, a.effects = result.Reply, result.Records, result.Effects
+	return a
 }
 
 // send has a request decided; where a producer id is needed it comes again with

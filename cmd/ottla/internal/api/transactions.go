@@ -11,6 +11,9 @@ import (
 // called once, guarded.
 func (c *call) askTransaction(id string, request any, done func(reply any, err error)) {
 	c.Transactions.Submit(c.now, c.TransactionPartition(id), request, func(reply any, err error) {
+		if refused, ok := reply.(txn.Refused); ok {
+			reply, err = nil, refused.Err
+		}
 		c.guard(func() { done(reply, err) })
 	})
 }
