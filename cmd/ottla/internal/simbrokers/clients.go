@@ -6,8 +6,10 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kmsg"
 
+	"ottla/cmd/ottla/internal/broker"
 	"ottla/cmd/ottla/internal/seeded"
 	"ottla/controller/metadata"
+	"ottla/controller/txn"
 	"ottla/protocol"
 	"ottla/protocol/record"
 	"ottla/protocol/wire"
@@ -24,6 +26,12 @@ func (s *Simulation) populate() {
 	a := &admin{s: s, random: s.random.Fork()}
 	a.create()
 	a.fidget()
+	a.shift()
+	for i := range s.plan.transactors {
+		t := &transactor{s: s, random: s.random.Fork(), id: fmt.Sprintf("txn-%d", i), producer: txn.NoProducer}
+		s.transactors = append(s.transactors, t)
+		t.later("is started", t.initialize)
+	}
 	for i := range s.plan.partitions {
 		p := &producer{s: s, random: s.random.Fork(), tp: protocol.TopicPartition{Topic: topicName, Partition: int32(i)}, leader: 1 + i%brokers}
 		s.producers = append(s.producers, p)
@@ -31,7 +39,7 @@ func (s *Simulation) populate() {
 	}
 }
 
-// admin makes the topic, and then writes metadata that changes nothing.
+// admin makes the topics, and then writes metadata that changes nothing.
 type admin struct {
 	s      *Simulation
 	random *seeded.Random
@@ -51,27 +59,35 @@ func (a *admin) ask(req kmsg.Request, done func(kmsg.Response, error)) {
 }
 
 func (a *admin) create() {
-	a.s.After(a.random.Between(10*time.Millisecond, 100*time.Millisecond), "the admin creates a topic", func() {
+	a.s.After(a.random.Between(10*time.Millisecond, 100*time.Millisecond), "the admin creates topics", func() {
 		req := kmsg.NewPtrCreateTopicsRequest()
 		req.Version, req.TimeoutMillis = 7, 1000
-		topic := kmsg.NewCreateTopicsRequestTopic()
-		topic.Topic, topic.NumPartitions, topic.ReplicationFactor = topicName, int32(a.s.plan.partitions), brokers
-		config, value := kmsg.NewCreateTopicsRequestTopicConfig(), fmt.Sprint(minISR)
-		config.Name, config.Value = "min.insync.replicas", &value
-		topic.Configs = append(topic.Configs, config)
-		req.Topics = append(req.Topics, topic)
+		for _, name := range topics {
+			topic := broker.InternalTopic(a.s.machines[0].config, name)
+			if name == topicName {
+				topic = kmsg.NewCreateTopicsRequestTopic()
+				topic.Topic, topic.NumPartitions, topic.ReplicationFactor = topicName, int32(a.s.plan.partitions), brokers
+			}
+			if name != protocol.TransactionStateTopic { // which has it
+				config, value := kmsg.NewCreateTopicsRequestTopicConfig(), fmt.Sprint(minISR)
+				config.Name, config.Value = "min.insync.replicas", &value
+				topic.Configs = append(topic.Configs, config)
+			}
+			req.Topics = append(req.Topics, topic)
+		}
 		a.ask(req, func(resp kmsg.Response, err error) {
 			created, ok := resp.(*kmsg.CreateTopicsResponse)
-			if err != nil || !ok || len(created.Topics) != 1 {
+			if err != nil || !ok || len(created.Topics) != len(topics) {
 				a.create()
 				return
 			}
-			switch code := protocol.ErrorCode(created.Topics[0].ErrorCode); code {
-			case protocol.None, protocol.TopicAlreadyExists:
-				a.s.created = true
-			default:
-				a.create()
+			for i := range created.Topics {
+				if code := protocol.ErrorCode(created.Topics[i].ErrorCode); code != protocol.None && code != protocol.TopicAlreadyExists {
+					a.create()
+					return
+				}
 			}
+			a.s.created = true
 		})
 	})
 }
@@ -91,6 +107,29 @@ func (a *admin) fidget() {
 		resource.Configs = append(resource.Configs, config)
 		req.Resources = append(req.Resources, resource)
 		a.ask(req, func(kmsg.Response, error) { a.fidget() })
+	})
+}
+
+// shift has another replica lead a partition, while its leader lives on: the order of the replicas is changed, and the first of them
+// is elected.
+func (a *admin) shift() {
+	a.s.After(a.random.Between(5*time.Millisecond, a.s.plan.shift), "the admin moves a leader", func() {
+		if a.s.ending {
+			return
+		}
+		tp := protocol.TopicPartition{Topic: seeded.Pick(a.random, topics...), Partition: int32(a.random.Below(2))}
+		order := []int32{1, 2, 3}
+		seeded.Shuffle(a.random, order)
+		req := kmsg.NewPtrAlterPartitionAssignmentsRequest()
+		topic, partition := kmsg.NewAlterPartitionAssignmentsRequestTopic(), kmsg.NewAlterPartitionAssignmentsRequestTopicPartition()
+		topic.Topic, partition.Partition, partition.Replicas = tp.Topic, tp.Partition, order
+		topic.Partitions = append(topic.Partitions, partition)
+		req.Topics, req.TimeoutMillis = append(req.Topics, topic), 1000
+		a.ask(req, func(kmsg.Response, error) {
+			elect := kmsg.NewPtrElectLeadersRequest()
+			elect.Topics, elect.TimeoutMillis = append(elect.Topics, kmsg.ElectLeadersRequestTopic{Topic: tp.Topic, Partitions: []int32{tp.Partition}}), 1000
+			a.ask(elect, func(kmsg.Response, error) { a.shift() })
+		})
 	})
 }
 
@@ -133,18 +172,8 @@ func (p *producer) send() {
 	if p.random.Chance(700) && state.Leader > 0 {
 		p.leader = int(state.Leader)
 	}
-	o := record.PlainOptions()
-	b := record.NewBuilder(o)
-	b.Append(p.s.Now.UnixMilli(), nil, []byte(p.value), nil)
-	req := kmsg.NewPtrProduceRequest()
-	req.Acks, req.TimeoutMillis = -1, 700
-	t := kmsg.NewProduceRequestTopic()
-	t.Topic, t.TopicID = topicName, topic.ID
-	part := kmsg.NewProduceRequestTopicPartition()
-	part.Partition, part.Records = p.tp.Partition, b.Build(nil)
-	t.Partitions = append(t.Partitions, part)
-	req.Topics = append(req.Topics, t)
 	value := p.value
+	req := produceRequest(topic.ID, p.tp.Partition, record.PlainOptions(), p.s.Now, value)
 	p.s.ask(clientEnd, p.leader, req, func(frame []byte, err error) {
 		if err == nil {
 			var resp kmsg.Response
@@ -164,4 +193,19 @@ func (p *producer) send() {
 		}
 		p.later(p.send)
 	})
+}
+
+// produceRequest is for one record, to be acknowledged by all.
+func produceRequest(topic protocol.TopicID, partition int32, o record.Options, now time.Time, value string) *kmsg.ProduceRequest {
+	b := record.NewBuilder(o)
+	b.Append(now.UnixMilli(), nil, []byte(value), nil)
+	req := kmsg.NewPtrProduceRequest()
+	req.Acks, req.TimeoutMillis = -1, 700
+	t := kmsg.NewProduceRequestTopic()
+	t.Topic, t.TopicID = topicName, topic
+	part := kmsg.NewProduceRequestTopicPartition()
+	part.Partition, part.Records = partition, b.Build(nil)
+	t.Partitions = append(t.Partitions, part)
+	req.Topics = append(req.Topics, t)
+	return req
 }

@@ -10,13 +10,17 @@
 //
 // It is not a test of elections among controllers (they are chosen by the seed), of sockets or of goroutines. Only tests use it.
 //
+// Clients write records, and transactions with offsets of groups, through the coordinators on these brokers (transactions.go). Leaders move
+// because brokers come and go, and because an administrator has another replica lead while the former leader lives on and has not heard of it.
+//
 // What must be true (observe.go): an Image that a node publishes is the one that the committed log adds up to at the same offset; no
 // replica has a role that was not committed; high watermarks do not fall; a registration tells the broker epoch of the last
 // clean stop, or that there was none (KIP-966); nothing acknowledged by all is lost, though whatever is last in sync may lose its power
-// (the seed never takes the only other one that has all); and after the faults all is well again.
+// (the seed never takes the only other one that has all); who is alone with its transactional id is never fenced, nor refused in another
+// way that ends it; of a transaction all is visible or nothing, as its client was told; and after the faults all is well again.
 //
 // The parts: simulation.go (a run), controllers.go and serving.go (the model of the quorum), machine.go (a broker and its machine),
-// faults.go, clients.go, observe.go, ending.go.
+// faults.go, clients.go, transactions.go, observe.go, ending.go.
 //
 // Start reading at simulation.go. OTTLA_SIM_SEED=n go test -run TestSeed$ ./cmd/ottla/internal/simbrokers -v shows a seed.
 package simbrokers

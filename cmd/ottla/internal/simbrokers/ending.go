@@ -9,6 +9,7 @@ import (
 	"ottla/protocol"
 	"ottla/protocol/record"
 	"ottla/protocol/wire"
+	producerstate "ottla/storage/producer"
 )
 
 // patience is how long after the faults all must be well again, in the time of the run.
@@ -35,6 +36,11 @@ func (s *Simulation) unwell() string {
 			return "a producer of " + p.tp.String() + " has no answer"
 		}
 	}
+	for _, t := range s.transactors {
+		if !t.done {
+			return t.id + " has no answer"
+		}
+	}
 	for _, m := range s.machines {
 		if !m.opened || m.stopping || !t.registered(m) {
 			return fmt.Sprintf("%d is not back (up %t, opened %t, %s, stopping %t)", m.id, m.up, m.opened, m.state, m.stopping)
@@ -47,6 +53,9 @@ func (s *Simulation) unwell() string {
 		leader, err := s.machine(int(state.Leader)).node.Replicas().Describe(tp)
 		if err != nil || leader.HighWatermark != leader.LogEndOffset {
 			return fmt.Sprintf("the leader %d of %s has committed %d of %d (%v)", state.Leader, tp, leader.HighWatermark, leader.LogEndOffset, err)
+		}
+		if leader.LastStableOffset != leader.HighWatermark {
+			return fmt.Sprintf("a transaction is open on %s from %d to %d", tp, leader.LastStableOffset, leader.HighWatermark)
 		}
 		for _, m := range s.machines {
 			d, err := m.node.Replicas().Describe(tp)
@@ -61,26 +70,25 @@ func (s *Simulation) unwell() string {
 // verify reads every replica: all are equal, and have what was acknowledged.
 func (s *Simulation) verify() {
 	t := &s.controllers.truth
-	topic := t.loader.Image().Topic(topicName)
-	if topic == nil {
+	if t.loader.Image().Topic(topicName) == nil {
 		s.over = true // it could not be created in time
 		return
 	}
-	logs := map[protocol.TopicPartition]map[protocol.Offset]string{}
+	logs := map[protocol.TopicPartition]contents{}
 	missing := 0
 	for tp := range t.partitions() {
 		for _, m := range s.machines {
 			missing++
-			s.ask(clientEnd, int(m.id), readAll(topic.ID, tp.Partition), func(frame []byte, err error) {
+			s.ask(clientEnd, int(m.id), readAll(t.loader.Image().Topic(tp.Topic).ID, tp.Partition), func(frame []byte, err error) {
 				if err != nil {
 					s.Violate("%s cannot be read from %d: %v", tp, m.id, err)
 					return
 				}
 				log := s.values(tp, m, frame)
-				if first := logs[tp]; first == nil {
+				if first, known := logs[tp]; !known {
 					logs[tp] = log
 				} else if fmt.Sprint(first) != fmt.Sprint(log) {
-					s.Violate("%d has another log of %s than others: %d batches, not %d", m.id, tp, len(log), len(first))
+					s.Violate("%d has another log of %s than others: %d records, not %d", m.id, tp, len(log.values), len(first.values))
 				}
 				if missing--; missing == 0 {
 					s.verifyAcknowledged(logs)
@@ -90,11 +98,23 @@ func (s *Simulation) verify() {
 	}
 }
 
-func (s *Simulation) verifyAcknowledged(logs map[protocol.TopicPartition]map[protocol.Offset]string) {
+func (s *Simulation) verifyAcknowledged(logs map[protocol.TopicPartition]contents) {
 	for _, a := range s.acked {
-		if at := logs[a.tp][a.base]; at != a.value {
+		if at := logs[a.tp].values[a.base]; at != a.value {
 			s.Violate("%s was acknowledged at offset %d of %s, where there is %q", a.value, a.base, a.tp, at)
 		}
+	}
+	visible := map[string]int{}
+	for tp, log := range logs {
+		if tp.Topic != topicName {
+			continue
+		}
+		for _, value := range log.committed {
+			visible[value]++
+		}
+	}
+	for _, t := range s.transactors {
+		t.judge(visible)
 	}
 	s.over = true
 }
@@ -113,8 +133,14 @@ func readAll(topic protocol.TopicID, partition int32) *kmsg.FetchRequest {
 	return req
 }
 
+// contents are what is in a replica's log, and of that what transactions have committed.
+type contents struct {
+	values    map[protocol.Offset]string
+	committed []string
+}
+
 // values takes the response to readAll apart.
-func (s *Simulation) values(tp protocol.TopicPartition, m *machine, frame []byte) map[protocol.Offset]string {
+func (s *Simulation) values(tp protocol.TopicPartition, m *machine, frame []byte) contents {
 	req := kmsg.NewPtrFetchRequest()
 	req.SetVersion(protocol.APIOf(protocol.Fetch).MaxVersion)
 	_, resp, err := wire.ReadResponse(frame, req)
@@ -123,13 +149,25 @@ func (s *Simulation) values(tp protocol.TopicPartition, m *machine, frame []byte
 	if p.ErrorCode != 0 {
 		s.Violate("%d answers a fetch of %s: %s", m.id, tp, protocol.ErrorCode(p.ErrorCode))
 	}
-	found := map[protocol.Offset]string{}
+	found, open := contents{values: map[protocol.Offset]string{}}, map[protocol.ProducerID][]string{}
 	for bytes := p.RecordBatches; len(bytes) > 0; {
 		batch, rest, err := record.Next(bytes)
 		must(err)
+		id := batch.ProducerID()
 		for r, err := range record.Records(batch, s.pool, 1<<20) {
 			must(err)
-			found[r.Offset] = string(r.Value)
+			found.values[r.Offset] = string(r.Value)
+			if batch.IsTransactional() && !batch.IsControl() {
+				open[id] = append(open[id], string(r.Value))
+			}
+		}
+		if batch.IsControl() {
+			marker, err := producerstate.ReadMarker(batch)
+			must(err)
+			if marker.Commit {
+				found.committed = append(found.committed, open[id]...)
+			}
+			delete(open, id)
 		}
 		bytes = rest
 	}

@@ -339,15 +339,22 @@ func (m *machine) fetchFrom(leader protocol.NodeID, _ int, req kmsg.Request, don
 	})
 }
 
-// ask sends a request to a broker; what comes back is the frame of the response.
+// ask sends a request to a broker; what comes back is the frame of the response. What fences its own sender if it comes twice comes
+// by a connection that does not do that.
 func (s *Simulation) ask(from, to int, req kmsg.Request, done func(frame []byte, err error)) {
 	req.SetVersion(protocol.APIOf(protocol.APIKey(req.Key())).MaxVersion)
 	client := fmt.Sprintf("node-%d", from)
 	header := wire.RequestHeader{Key: protocol.APIKey(req.Key()), Version: req.GetVersion(), CorrelationID: 1, ClientID: &client}
 	frame := wire.AppendRequest(nil, header, req)[wire.LengthBytes:]
+	once, arrived := header.Key == protocol.InitProducerId, false
 	s.network.Call(from, to, fmt.Sprintf("%s %016x", header.Key, seeded.HashOf(frame)), requestTimeout, func(reply func(any)) {
+		if once && arrived {
+			return
+		}
+		arrived = true
 		s.machine(to).accept(frame, func(frame []byte) { reply(frame) })
 	}, func(answer any, err error) {
+		arrived = true // a connection that was closed brings nothing more
 		bytes, _ := answer.([]byte)
 		done(bytes, err)
 	})

@@ -53,14 +53,22 @@ func (t *truth) commit(s *Simulation, b record.Batch) {
 	}
 }
 
-// partitions gives the states of the topic's partitions as they are committed.
+// topics are all that there are.
+var topics = []string{topicName, protocol.ConsumerOffsetsTopic, protocol.TransactionStateTopic}
+
+// partitions gives the states of all partitions as they are committed.
 func (t *truth) partitions() iter.Seq2[protocol.TopicPartition, *metadata.Partition] {
 	return func(yield func(protocol.TopicPartition, *metadata.Partition) bool) {
-		for i := range int32(10) {
-			tp := protocol.TopicPartition{Topic: topicName, Partition: i}
-			state := t.loader.Image().Partition(tp)
-			if state == nil || !yield(tp, state) {
-				return
+		for _, name := range topics {
+			for i := range int32(10) {
+				tp := protocol.TopicPartition{Topic: name, Partition: i}
+				state := t.loader.Image().Partition(tp)
+				if state == nil {
+					break
+				}
+				if !yield(tp, state) {
+					return
+				}
 			}
 		}
 	}

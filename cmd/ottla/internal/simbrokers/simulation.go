@@ -26,33 +26,39 @@ const (
 
 // plan is what a seed chooses.
 type plan struct {
-	partitions int
-	overrides  []string // properties of every broker
-	latency    time.Duration
-	drop       int // messages in a thousand
-	duplicate  int
-	late       int
-	session    time.Duration
-	commit     time.Duration // most that the other controllers take to have a batch, usually
-	forget     int           // in a thousand: the log begins at a snapshot that was just taken
-	snapshot   int64         // bytes between snapshots of the controllers
-	calm       time.Duration // between faults, at most
-	length     time.Duration // of the part with faults
+	partitions  int
+	transactors int
+	overrides   []string // properties of every broker
+	latency     time.Duration
+	drop        int // messages in a thousand
+	duplicate   int
+	late        int
+	session     time.Duration
+	commit      time.Duration // most that the other controllers take to have a batch, usually
+	forget      int           // in a thousand: the log begins at a snapshot that was just taken
+	snapshot    int64         // bytes between snapshots of the controllers
+	calm        time.Duration // between faults, at most
+	shift       time.Duration // between leaders that are moved, at most
+	pace        time.Duration // of transactors, at most
+	length      time.Duration // of the part with faults
 }
 
 func newPlan(r *seeded.Random) plan {
 	p := plan{
-		partitions: 1 + r.Below(3),
-		latency:    r.Between(500*time.Microsecond, 8*time.Millisecond),
-		drop:       seeded.Pick(r, 0, 2, 20),
-		duplicate:  seeded.Pick(r, 0, 2, 20),
-		late:       seeded.Pick(r, 0, 5, 30),
-		session:    r.Between(800*time.Millisecond, 3*time.Second),
-		commit:     r.Between(time.Millisecond, 60*time.Millisecond),
-		forget:     seeded.Pick(r, 0, 500, 1000),
-		snapshot:   seeded.Pick(r, int64(1000), 5000, 1<<20),
-		calm:       r.Between(100*time.Millisecond, 2*time.Second),
-		length:     r.Between(8*time.Second, 20*time.Second),
+		partitions:  1 + r.Below(3),
+		transactors: r.Below(3),
+		latency:     r.Between(500*time.Microsecond, 8*time.Millisecond),
+		drop:        seeded.Pick(r, 0, 2, 20),
+		duplicate:   seeded.Pick(r, 0, 2, 20),
+		late:        seeded.Pick(r, 0, 5, 30),
+		session:     r.Between(800*time.Millisecond, 3*time.Second),
+		commit:      r.Between(time.Millisecond, 60*time.Millisecond),
+		forget:      seeded.Pick(r, 0, 500, 1000),
+		snapshot:    seeded.Pick(r, int64(1000), 5000, 1<<20),
+		calm:        r.Between(100*time.Millisecond, 2*time.Second),
+		shift:       seeded.Pick(r, 100*time.Millisecond, time.Second, time.Minute),
+		pace:        seeded.Pick(r, 2*time.Millisecond, 10*time.Millisecond, 50*time.Millisecond),
+		length:      r.Between(8*time.Second, 20*time.Second),
 	}
 	set := func(perMille int, name string, values ...any) {
 		if r.Chance(perMille) {
@@ -75,6 +81,12 @@ func newPlan(r *seeded.Random) plan {
 	set(500, "replica.high.watermark.checkpoint.interval.ms", 100, 500)
 	set(500, "log.flush.offset.checkpoint.interval.ms", 100, 1000)
 	set(500, "num.replica.fetchers", 1, 2)
+	for _, prefix := range []string{"offsets.topic.", "transaction.state.log."} {
+		set(1000, prefix+"num.partitions", 1, 2)
+		set(1000, prefix+"replication.factor", brokers)
+	}
+	set(1000, "transaction.state.log.min.isr", minISR)
+	set(500, "add.partitions.to.txn.retry.backoff.max.ms", 20, 1000)
 	return p
 }
 
@@ -88,6 +100,7 @@ type Simulation struct {
 	controllers *controllers
 	machines    []*machine
 	producers   []*producer
+	transactors []*transactor
 	created     bool // the topic is there, as far as the admin knows
 	ending      bool // no more faults and no new batches
 	over        bool
@@ -103,6 +116,7 @@ type Counts struct {
 	Failovers, Lost                                          int // batches of metadata that the next leader did not have
 	Divergences, Snapshots                                   int // answers to observers
 	Images, Roles, Registrations, Unclean, Acknowledged      int
+	Transactions, Restarts                                   int
 }
 
 func (c *Counts) add(o Counts) {
@@ -125,6 +139,8 @@ func (c *Counts) add(o Counts) {
 		{&c.Registrations, o.Registrations},
 		{&c.Unclean, o.Unclean},
 		{&c.Acknowledged, o.Acknowledged},
+		{&c.Transactions, o.Transactions},
+		{&c.Restarts, o.Restarts},
 	} {
 		*pair.to += pair.from
 	}
