@@ -84,7 +84,7 @@ on_disks() { # for tests that make file systems: one that ran out of time leaves
 }
 
 in_network() { # PATTERN TIMEOUT: for tests whose servers have network namespaces, as run_tests; the test has one too
-  command -v nft >/dev/null && command -v ip >/dev/null || apt-get -q install -y --no-install-recommends nftables iproute2
+  command -v nft >/dev/null && command -v ip >/dev/null || apt-get -q -o DPkg::Lock::Timeout=300 install -y --no-install-recommends nftables iproute2
   export OTTLA_COMPAT_NETWORK=ottla-$$
   go test -tags compat -c -o "$TMPDIR/compat.test" ./compat
   ip netns add "$OTTLA_COMPAT_NETWORK-clients"
