@@ -73,8 +73,12 @@ func (r *run) besiege(ctx context.Context) (err error) {
 	}
 	end := time.Now().Add(r.o.Duration)
 	killing := make(chan error, 1)
-	go func() { killing <- s.killLeaders(ctx, end) }()
-	err = s.strike(ctx, end)
+	killed, cancel := context.WithCancel(ctx)
+	defer cancel()
+	go func() { killing <- s.killLeaders(killed, end) }()
+	if err = s.strike(ctx, end); err != nil {
+		cancel()
+	}
 	err = errors.Join(err, <-killing, s.heal(ctx))
 	r.outages, r.paused = s.judgeOutages(), s.paused
 	return err

@@ -101,10 +101,29 @@ func OtherBoot(dataDir string) error {
 	return os.WriteFile(filepath.Join(dataDir, "ottla-boot-id"), []byte("00000000-0000-4000-8000-000000000000"), 0o644)
 }
 
+// unmount also waits until the file system is gone. A mount namespace that some program made meanwhile (ip netns exec does) has a mount
+// of it too, and as long as there is one, the next mount would be the same file system without power.
 func (d *Disk) unmount() error {
-	var err error
-	for range 50 { // the kernel closes the files of a killed process a little later
-		if _, err = run("umount", d.Mount); err == nil {
+	err := eventually(func() error { // the kernel closes the files of a killed process a little later
+		_, err := run("umount", d.Mount)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	return eventually(func() error {
+		fd, err := unix.Open(d.device, unix.O_RDONLY|unix.O_EXCL|unix.O_CLOEXEC, 0) // busy while it is mounted anywhere
+		if err != nil {
+			return fmt.Errorf("%s is still in use: %w", d.device, err)
+		}
+		return unix.Close(fd)
+	})
+}
+
+// eventually tries for half a minute.
+func eventually(try func() error) (err error) {
+	for range 300 {
+		if err = try(); err == nil {
 			return nil
 		}
 		<-time.After(100 * time.Millisecond)
