@@ -51,8 +51,9 @@ type walk struct {
 	fsys  vfs.FS
 	dir   string
 	trust log.Trust
-	// observer: what is not valid at the end can be had from the leader again, who
-	// alone knows what is committed. Whoever votes must not lose it so.
+	// observer: it does not flush, and what is not valid can be had from the leader
+	// again, with all that is behind it: the leader alone knows what is committed.
+	// Whoever votes must not lose it so.
 	observer bool
 	visit    func(record.Batch) error
 
@@ -62,6 +63,8 @@ type walk struct {
 	epoch    protocol.LeaderEpoch
 	maxEpoch protocol.LeaderEpoch // that can have been led; -1: not known
 	torn     *DamagedError        // what is to be cut
+	behind   []protocol.Offset    // segments behind it, of an observer
+	size     int64                // bytes, of the last segment
 }
 
 // run walks over all segments, those too that a snapshot (which ends at from)
@@ -77,23 +80,34 @@ func (w *walk) run(from protocol.Offset) error {
 			"the log begins at offset %d, and no snapshot covers what is before it (the latest ends at %d)", bases[0], from)}
 	}
 	for i, base := range bases {
-		name := path.Join(w.dir, fmt.Sprintf("%020d.log", base))
+		name := w.name(base)
 		if i > 0 && base != w.end {
-			return &DamagedError{File: name, Reason: fmt.Sprintf("the segment begins at offset %d, but the one before ends at %d", base, w.end)}
+			gap := &DamagedError{File: name, Reason: fmt.Sprintf("the segment begins at offset %d, but the one before ends at %d", base, w.end)}
+			if !w.observer {
+				return gap
+			}
+			w.torn, w.behind = &DamagedError{File: w.name(bases[i-1]), Position: w.size, Reason: gap.Reason}, bases[i:]
+			break
 		}
 		w.end = base
 		if err := w.segment(name, i == len(bases)-1); err != nil {
 			return err
 		}
+		if w.torn != nil {
+			w.behind = bases[i+1:]
+			break
+		}
 	}
 	if w.end < w.floor && len(bases) > 0 {
 		return &DamagedError{
-			File:   path.Join(w.dir, fmt.Sprintf("%020d.log", bases[len(bases)-1])),
+			File:   w.name(bases[len(bases)-1]),
 			Reason: fmt.Sprintf("the log ends at offset %d, but it was durable up to %d", w.end, w.floor),
 		}
 	}
 	return nil
 }
+
+func (w *walk) name(base protocol.Offset) string { return path.Join(w.dir, fmt.Sprintf("%020d.log", base)) }
 
 func segmentBases(fsys vfs.FS, dir string) ([]protocol.Offset, error) {
 	return offsetsOf(fsys, dir, ".log")
@@ -128,6 +142,7 @@ func (w *walk) segment(name string, last bool) error {
 	if err != nil {
 		return err
 	}
+	w.size = size
 	scan := scanner{file: file, size: size}
 	for scan.position < size {
 		batch, invalid, err := scan.next()
@@ -190,11 +205,11 @@ func (w *walk) judge(name string, scan *scanner, invalid error, last bool) error
 	}
 	remaining := scan.size - scan.position
 	switch {
-	case !last:
-		return damage(", and a later segment exists")
 	case w.observer:
 		w.torn = damaged
 		return nil
+	case !last:
+		return damage(", and a later segment exists")
 	case w.trust == log.Clean:
 		return damage(", though the last stop was clean")
 	case remaining > maxBatchBytes:

@@ -3,6 +3,7 @@ package quorum
 import (
 	"slices"
 	"testing"
+	"time"
 
 	"ottla/protocol"
 	"ottla/storage/log"
@@ -72,4 +73,51 @@ func sortedNames(all map[string]string) []string {
 	}
 	slices.Sort(names)
 	return names
+}
+
+// TestObserverCrashStates: whatever a power cut leaves of an observer's log, also in the middle of a roll and of a snapshot, it starts
+// on and follows again; what is not durable it can have from the leader.
+func TestObserverCrashStates(t *testing.T) {
+	every := 7
+	if full() {
+		every = 1
+	}
+	leader := leading(t)
+	leader.mustSubmit(numbered(0, 60)...)
+	w := watch(t, leader)
+	small(w.rig)
+	var left []*vfs.Mem
+	states, seen := 0, map[string]bool{}
+	w.fs.OnOperation(func(op vfs.Operation) error {
+		if op.Kind.Changes() {
+			w.fs.CrashStates(func(_ string, disk *vfs.Mem) {
+				states++
+				if key := treeOf(t, disk); states%every == 0 && !seen[key] {
+					seen[key] = true
+					left = append(left, disk)
+				}
+			})
+		}
+		return nil
+	})
+	must(t, w.start())
+	for i := range 4 {
+		w.follows()
+		leader.mustSubmit(numbered(60+20*i, 20)...)
+		w.tick(20 * time.Minute)
+	}
+	w.follows()
+	must(t, w.q.Close(w.now))
+	w.fs.OnOperation(nil)
+	for _, disk := range left {
+		next := w.reborn(disk, log.OtherBoot)
+		must(t, next.start())
+		next.follows()
+		must(t, next.q.Close(next.now))
+		recoveries++
+	}
+	t.Logf("%d recoveries: crash states of an observer's log, of %d states in all", len(left), states)
+	if len(left) < 100 {
+		t.Errorf("only %d", len(left))
+	}
 }

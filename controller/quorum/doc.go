@@ -39,8 +39,9 @@
 // committed, and decides nothing. What came over the network waits for the next Tick,
 // so whoever does not tick it finds that nothing moves. It publishes no Image before
 // it has had everything that was committed when it first heard of the leader: an older
-// one would make a broker set aside what is its own. What is not valid at the end of
-// its log it fetches again; whoever votes must not.
+// one would make a broker set aside what is its own. It does not flush the log: what
+// is not valid at the start, and what is behind that, it takes off and fetches again;
+// whoever votes must not.
 //
 // No goroutine, clock or randomness: node calls Tick at NextDeadline. OnImage
 // and the callbacks of Submit run on the caller's goroutine without any lock of

@@ -253,7 +253,9 @@ func (q *Quorum) epochEnd(epoch protocol.LeaderEpoch) raft.EpochEnd {
 const brokenRetry = 500 * time.Millisecond
 
 // replicate appends what the leader sent and learns how far it is committed. What is no
-// continuation of the log is asked for again: it is damaged on the way, or there.
+// continuation of the log is asked for again: it is damaged on the way, or there. It is
+// not flushed, as Apache Kafka does not where nobody votes: what a power cut takes is
+// fetched again before anything relies on it.
 func (q *Quorum) replicate(now time.Time, content []byte) error {
 	before := q.log.View().LogEndOffset
 	entries, broken := entriesOf(content, before)
@@ -264,9 +266,6 @@ func (q *Quorum) replicate(now time.Time, content []byte) error {
 			if refused, err = q.cutRefused(entries); refused != nil {
 				broken = refused
 			}
-		}
-		if flush := q.log.Flush(now); flush != nil && err == nil {
-			return &flushError{flush}
 		}
 		if err != nil && !q.noSpace(err) {
 			return err

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"os"
 	"path"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -17,6 +18,7 @@ import (
 	"ottla/protocol"
 	"ottla/protocol/compress"
 	"ottla/storage/log"
+	"ottla/storage/segment"
 )
 
 // Options is what node hands in.
@@ -224,9 +226,11 @@ func (q *Quorum) reopenLog(now time.Time, tp protocol.TopicPartition, options lo
 	if err := q.settleEnd(walked); err != nil {
 		return err
 	}
-	opened, recovery, err := log.Open(q.options.Env, q.dir, tp, options, log.OpenState{
-		RecoveryPoint: walked.lastBase, Trust: q.options.Trust, Now: now,
-	})
+	durable := walked.lastBase // with the indexes of the segments before it
+	if walked.observer {
+		durable = 0
+	}
+	opened, recovery, err := log.Open(q.options.Env, q.dir, tp, options, log.OpenState{RecoveryPoint: durable, Trust: q.options.Trust, Now: now})
 	var damaged *log.DamagedError
 	if errors.As(err, &damaged) {
 		return &DamagedError{File: damaged.File, Position: damaged.Position, Reason: damaged.Reason}
@@ -260,7 +264,17 @@ func (q *Quorum) settleEnd(walked *walk) error {
 	if err != nil || len(bases) == 0 {
 		return err
 	}
-	name := path.Join(q.dir, fmt.Sprintf("%020d.log", bases[len(bases)-1]))
+	if len(walked.behind) > 0 {
+		for _, base := range slices.Backward(walked.behind) {
+			if err := segment.RemoveFiles(q.options.Env.Files, q.dir, base); err != nil {
+				return err
+			}
+		}
+		if err := q.options.Env.FS.SyncDir(q.dir); err != nil {
+			return err
+		}
+	}
+	name := walked.name(bases[len(bases)-1-len(walked.behind)])
 	file, err := q.options.Env.FS.OpenFile(name, os.O_RDWR)
 	if err != nil {
 		return err
