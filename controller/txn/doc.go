@@ -38,7 +38,8 @@
 // may vanish at any moment:
 //
 //	the epoch before the last bump (KIP-360)    a retry of InitProducerID over a failover is
-//	                                            fenced, as with Apache Kafka
+//	                                            fenced, as with Apache Kafka; but after an end
+//	                                            that bumped the epoch the record tells of it
 //	which partitions have their marker          Activate asks for all markers anew; a marker
 //	                                            that is written twice changes nothing
 //	a producer id drawn in advance              another is drawn

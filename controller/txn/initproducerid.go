@@ -93,7 +93,8 @@ func (c *Coordinator) bumpEpoch(d *decision, t *transaction, request InitProduce
 	case request.Expected.Epoch == is.Epoch:
 		after.producer.Epoch++
 		t.previousEpoch = is.Epoch
-	case request.Expected.Epoch == t.previousEpoch:
+	case request.Expected.Epoch == t.before():
+		t.previousEpoch = request.Expected.Epoch // of the next state no record tells it
 	case request.Expected.ID == is.ID && request.Expected.Epoch > is.Epoch:
 		return c.refuse(d, t.id, fenced(t))
 	default:

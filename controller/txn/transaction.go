@@ -58,6 +58,23 @@ type transaction struct {
 	unmarked      map[protocol.TopicPartition]bool
 }
 
+// before is the epoch before the last bump, as far as that is known: each end of a
+// transaction of clients whose epoch that bumps tells of it.
+func (t *transaction) before() protocol.ProducerEpoch {
+	m := &t.durable
+	switch {
+	case t.previousEpoch != noEpoch:
+		return t.previousEpoch
+	case m.clientVersion < Version2 || m.state != CompleteCommit && m.state != CompleteAbort:
+		return noEpoch
+	case m.producer.Epoch > 0:
+		return m.producer.Epoch - 1
+	case m.previousID != m.producer.ID:
+		return lastEpoch
+	}
+	return noEpoch
+}
+
 // metadata is what a record has of a transactional id.
 type metadata struct {
 	producer      Producer
