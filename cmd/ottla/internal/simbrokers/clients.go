@@ -30,7 +30,7 @@ func (s *Simulation) populate() {
 	for i := range s.plan.transactors {
 		t := &transactor{s: s, random: s.random.Fork(), id: fmt.Sprintf("txn-%d", i), producer: txn.NoProducer}
 		s.transactors = append(s.transactors, t)
-		t.later("is started", t.initialize)
+		t.later("is started", func() { t.initialize(txn.NoProducer) })
 	}
 	for i := range s.plan.partitions {
 		p := &producer{s: s, random: s.random.Fork(), tp: protocol.TopicPartition{Topic: topicName, Partition: int32(i)}, leader: 1 + i%brokers}

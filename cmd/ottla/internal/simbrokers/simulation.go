@@ -116,7 +116,7 @@ type Counts struct {
 	Failovers, Lost                                          int // batches of metadata that the next leader did not have
 	Divergences, Snapshots                                   int // answers to observers
 	Images, Roles, Registrations, Unclean, Acknowledged      int
-	Transactions, Restarts                                   int
+	Transactions, Restarts, Reloads                          int
 }
 
 func (c *Counts) add(o Counts) {
@@ -141,6 +141,7 @@ func (c *Counts) add(o Counts) {
 		{&c.Acknowledged, o.Acknowledged},
 		{&c.Transactions, o.Transactions},
 		{&c.Restarts, o.Restarts},
+		{&c.Reloads, o.Reloads},
 	} {
 		*pair.to += pair.from
 	}

@@ -102,6 +102,10 @@ func (t *transactor) coordinator(kind int, request func() kmsg.Request, codeOf f
 	}
 	req := request()
 	t.ask(t.at[kind], req, func(resp kmsg.Response) {
+		if resp == nil && t.open != nil && t.open.asked && t.random.Chance(200) {
+			t.reload()
+			return
+		}
 		if resp == nil {
 			again()
 			return
@@ -150,12 +154,24 @@ func (t *transactor) restart() {
 	t.life++
 	t.s.counts.Restarts++
 	if t.open != nil {
-		if !t.open.asked || !t.open.commit {
-			t.open.outcome = aborted
-		}
-		t.end(t.open)
+		t.abandon()
 	}
-	t.later("is started", t.initialize)
+	t.later("is started", func() { t.initialize(txn.NoProducer) })
+}
+
+// reload goes on after an EndTxn that was not answered, as franz-go does: by an InitProducerID that tells the producer (KIP-360).
+func (t *transactor) reload() {
+	t.s.counts.Reloads++
+	t.abandon()
+	t.initialize(t.producer)
+}
+
+// abandon ends the open transaction with what is known of it.
+func (t *transactor) abandon() {
+	if !t.open.asked || !t.open.commit {
+		t.open.outcome = aborted
+	}
+	t.end(t.open)
 }
 
 func (t *transactor) end(is *transaction) {
@@ -163,12 +179,13 @@ func (t *transactor) end(is *transaction) {
 	t.s.Linef("%s: the outcome of transaction %d is %s", t.id, is.number, is.outcome)
 }
 
-// initialize gets a producer id and epoch.
-func (t *transactor) initialize() {
+// initialize gets a producer id and epoch, after those that it has had.
+func (t *transactor) initialize(expected txn.Producer) {
 	t.coordinator(transactionCoordinator, func() kmsg.Request {
 		t.unanswered++
 		req := kmsg.NewPtrInitProducerIDRequest()
-		req.TransactionalID, req.TransactionTimeoutMillis, req.ProducerID, req.ProducerEpoch = &t.id, int32(transactionTimeout.Milliseconds()), -1, -1
+		req.TransactionalID, req.TransactionTimeoutMillis = &t.id, int32(transactionTimeout.Milliseconds())
+		req.ProducerID, req.ProducerEpoch = int64(expected.ID), int16(expected.Epoch)
 		return req
 	}, func(resp kmsg.Response) int16 {
 		t.unanswered--
