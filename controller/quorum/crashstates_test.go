@@ -78,7 +78,7 @@ func sortedNames(all map[string]string) []string {
 // TestObserverCrashStates: whatever a power cut leaves of an observer's log, also in the middle of a roll and of a snapshot, it starts
 // on and follows again; what is not durable it can have from the leader.
 func TestObserverCrashStates(t *testing.T) {
-	every := 7
+	every := 20
 	if full() {
 		every = 1
 	}
