@@ -188,6 +188,7 @@ type clusterLine struct {
 	CalmKills             int     // with no other fault under way
 	CalmMedian, CalmWorst float64
 	SuspendedLeft         []float64 // seconds until a suspended broker was in no ISR
+	SuspendedLeftLeaders  []float64 // of those the ones of partitions that others led
 	WholeSeconds          float64   // from the end of the last fault
 }
 
@@ -208,6 +209,7 @@ func lineOf(t *testing.T, p siegePlan, r *chaos.Result) clusterLine {
 	line.CalmMedian, line.CalmWorst = median.Seconds(), worst.Seconds()
 	for _, paused := range r.Paused {
 		line.SuspendedLeft = append(line.SuspendedLeft, paused.Left.Seconds())
+		line.SuspendedLeftLeaders = append(line.SuspendedLeftLeaders, paused.LeftLeaders.Seconds())
 	}
 	return line
 }

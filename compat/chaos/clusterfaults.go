@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"syscall"
 	"time"
 
@@ -229,23 +230,26 @@ func endNow(m *Machine) error {
 	return nil
 }
 
-// suspendOne suspends a broker until it has left the ISR wherever it follows (or its time is over), and waits until it is back.
+// suspendOne suspends a broker until it is in no ISR (or its time is over), and waits until it is back.
 func (s *siege) suspendOne(ctx context.Context, m *Machine) error {
-	began := time.Now()
+	var began time.Time
 	var p Paused
+	var followed []partition
 	begin := func() error {
 		before, err := s.partitions(ctx, nil)
 		if err == nil {
-			for _, x := range before {
-				p.follows = p.follows || x.Leader != int32(m.ID)
-			}
+			followed = slices.DeleteFunc(before, func(x partition) bool { return x.Leader == int32(m.ID) })
 		}
+		began = time.Now()
 		return m.Pause()
 	}
-	err := s.under(ctx, m, begin, time.Second, 4*time.Second, func() error {
+	err := s.under(ctx, m, begin, stepPause, 2*stepPause, func() error {
 		for limit := time.Now().Add(20 * time.Second); ; {
 			all, err := s.partitions(ctx, nil)
-			if err == nil && len(all) > 0 && inSyncNowhere(all, int32(m.ID)) {
+			if err == nil && len(followed) > 0 && p.LeftLeaders == 0 && !inSync(slices.DeleteFunc(slices.Clone(all), notOf(followed)), int32(m.ID)) {
+				p.LeftLeaders = time.Since(began)
+			}
+			if err == nil && len(all) > 0 && !inSync(all, int32(m.ID)) {
 				p.Left, p.left = time.Since(began), true
 				break
 			}
@@ -264,13 +268,13 @@ func (s *siege) suspendOne(ctx context.Context, m *Machine) error {
 	return nil
 }
 
-func inSyncNowhere(all []partition, id int32) bool {
-	for _, p := range all {
-		for _, in := range p.ISR {
-			if in == id {
-				return false
-			}
-		}
+// notOf tells of a partition that it is not among those.
+func notOf(those []partition) func(partition) bool {
+	return func(p partition) bool {
+		return !slices.ContainsFunc(those, func(o partition) bool { return o.topic == p.topic && o.Partition == p.Partition })
 	}
-	return true
+}
+
+func inSync(all []partition, id int32) bool {
+	return slices.ContainsFunc(all, func(p partition) bool { return slices.Contains(p.ISR, id) })
 }

@@ -25,9 +25,9 @@ type Outage struct {
 
 // Paused is a suspended broker.
 type Paused struct {
-	Left    time.Duration // when it was in no ISR any more
-	left    bool
-	follows bool
+	LeftLeaders time.Duration // when it was in no ISR any more of the partitions that others led; 0: nobody has seen it
+	Left        time.Duration // when it was in no ISR at all
+	left        bool
 }
 
 // inFlight is how long after a kill an answer may be read that the broker had sent before.
@@ -89,7 +89,7 @@ func (r *Result) outageText() string {
 		all, worst.Seconds(), count, median.Seconds(), longest.Seconds(), r.WholeAfter.Seconds())
 	for _, p := range r.Paused {
 		if p.left {
-			text += fmt.Sprintf("; a suspended broker left the ISR after %.1f s", p.Left.Seconds())
+			text += fmt.Sprintf("; a suspended broker left the ISRs of other leaders after %.1f s, all after %.1f s", p.LeftLeaders.Seconds(), p.Left.Seconds())
 		}
 	}
 	return text
