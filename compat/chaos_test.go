@@ -17,6 +17,7 @@ import (
 	"ottla/compat/driver"
 	"ottla/compat/harness"
 	"ottla/compat/scenario"
+	"ottla/compat/suite"
 )
 
 // setting is a number from the environment.
@@ -76,12 +77,25 @@ func copiersOf(t *testing.T, servers string) (copiers []chaos.Copier) {
 		if wanted := os.Getenv("OTTLA_CHAOS_CLIENTS"); wanted != "" && !strings.Contains(wanted, name) {
 			continue
 		}
-		process, err := start(workDir(t))
+		var process *driver.Process
+		begin := func() (suite.Copier, error) {
+			started, err := start(workDir(t))
+			if err != nil {
+				return nil, err
+			}
+			process = started
+			return driver.NewClient(process, name, servers), nil
+		}
+		first, err := begin()
 		if err != nil {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { _ = process.Close() })
-		copiers = append(copiers, chaos.Copier{Name: name, Copier: driver.NewClient(process, name, servers)})
+		renew := func() (suite.Copier, error) {
+			_ = process.Close() // it is killed
+			return begin()
+		}
+		copiers = append(copiers, chaos.Copier{Name: name, Copier: first, Renew: renew})
 	}
 	return copiers
 }
@@ -114,6 +128,7 @@ type soakLine struct {
 	Operations                          int
 	Committed, Aborted, Unknown, Copied int
 	CopiedByOthers                      map[string]int
+	Hung                                []string `json:",omitempty"` // clients that did not end, and were replaced
 	DownSeconds, SettledSeconds         float64
 	Anomalies                           int
 	Found                               []string `json:",omitempty"`
@@ -139,7 +154,7 @@ func soakLineOf(t *testing.T, seed uint64, duration time.Duration, r *chaos.Resu
 	t.Helper()
 	return soakLine{
 		serverName(target(t)), time.Now().UTC().Format(time.DateOnly), seed, int(duration.Seconds()), r.Faults, r.Report.Operations,
-		r.Report.Committed, r.Report.Aborted, r.Report.Unknown, r.Copied, r.Copiers, r.Down.Seconds(), r.Settled.Seconds(),
+		r.Report.Committed, r.Report.Aborted, r.Report.Unknown, r.Copied, r.Copiers, r.Hung, r.Down.Seconds(), r.Settled.Seconds(),
 		r.Report.Found() + len(r.Copy) + len(r.Strange), r.Found(),
 	}
 }

@@ -192,12 +192,14 @@ type clusterLine struct {
 	WholeSeconds          float64   // from the end of the last fault
 }
 
-func lineOf(t *testing.T, p siegePlan, r *chaos.Result) clusterLine {
+// lineOf besieges a cluster.
+func lineOf(t *testing.T, p siegePlan) clusterLine {
 	t.Helper()
 	commit, err := exec.Command("git", "-C", harness.Root(), "rev-parse", "--short", "HEAD").Output()
 	if err != nil {
 		t.Fatal(err)
 	}
+	r := besiege(t, p)
 	line := clusterLine{
 		Commit: strings.TrimSpace(string(commit)), soakLine: soakLineOf(t, p.seed, p.duration, r), FileSystem: p.fileSystem,
 		FlushBeforeAck: p.flushed, Controllers: p.controllers, WholeSeconds: r.WholeAfter.Seconds(),
@@ -219,8 +221,7 @@ func lineOf(t *testing.T, p siegePlan, r *chaos.Result) clusterLine {
 func TestChaosClusterSoak(t *testing.T) {
 	duration := time.Duration(setting(t, "OTTLA_CHAOS_SECONDS", 300)) * time.Second
 	soak(t, "chaoscluster.jsonl", 1200, func(t *testing.T, seed uint64) any {
-		p := planOf(seed, duration)
-		return lineOf(t, p, besiege(t, p))
+		return lineOf(t, planOf(seed, duration))
 	})
 }
 
@@ -232,7 +233,7 @@ func TestChaosClusterCalm(t *testing.T) {
 		t.Run(serverName(kind), func(t *testing.T) {
 			t.Setenv("OTTLA_COMPAT_TARGET", string(kind))
 			p := siegePlan{seed: 1, duration: duration, fileSystem: "ext4", controllers: 1, calm: true}
-			line, err := json.Marshal(lineOf(t, p, besiege(t, p)))
+			line, err := json.Marshal(lineOf(t, p))
 			if err != nil {
 				t.Fatal(err)
 			}

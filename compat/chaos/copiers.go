@@ -4,11 +4,13 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kgo"
 
+	"ottla/compat/harness"
 	"ottla/compat/history"
 	"ottla/compat/suite"
 )
@@ -18,6 +20,8 @@ import (
 type Copier struct {
 	Name string
 	suite.Copier
+	// Renew kills the client's process, and gives the client in another one.
+	Renew func() (suite.Copier, error)
 }
 
 func (c Copier) topic() string { return "chaos-copied-" + c.Name }
@@ -25,8 +29,7 @@ func (c Copier) topic() string { return "chaos-copied-" + c.Name }
 // copierLimit is how long a copier may take to end once it is told to.
 const copierLimit = 90 * time.Second
 
-// copyBy lets it copy. A loop that gives up is started again, with the same transactional id. One that does not end is left to itself:
-// librdkafka is at times not to be closed any more.
+// copyBy lets it copy. A loop that gives up is started again, with the same transactional id.
 func (r *run) copyBy(ctx context.Context, c Copier) {
 	copying, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -45,16 +48,44 @@ func (r *run) copyBy(ctx context.Context, c Copier) {
 		}
 	})
 	for !r.stopped() && ctx.Err() == nil {
-		_, err := c.CopyInTransactions(copying, suite.CopyOptions{
-			Group: c.topic(), From: topics[input].name, To: c.topic(), TransactionalID: c.topic(),
-			SessionMs: 8000, TimeoutMs: int(transactionTimeout / time.Millisecond), AbortEvery: 8,
-		}, r.stopping)
+		_, err := c.CopyInTransactions(copying, c.options(), r.stopping)
 		switch {
 		case copying.Err() != nil && ctx.Err() == nil:
-			r.odd("%s has not ended its copy loop %s after it was told to", c.Name, copierLimit)
+			r.renew(ctx, c)
 		case err != nil:
 			r.wait(200 * time.Millisecond)
 		}
+	}
+}
+
+func (c Copier) options() suite.CopyOptions {
+	return suite.CopyOptions{
+		Group: c.topic(), From: topics[input].name, To: c.topic(), TransactionalID: c.topic(),
+		SessionMs: 8000, TimeoutMs: int(transactionTimeout / time.Millisecond), AbortEvery: 8,
+	}
+}
+
+// renew replaces a client that does not end, as librdkafka does at times after brokers have gone and come, whoever's they are: it is
+// killed, and another one takes its group and its transactional id. That one must work: copy something, or find nothing to copy, and end.
+func (r *run) renew(ctx context.Context, c Copier) {
+	r.mu.Lock()
+	r.hung = append(r.hung, c.Name)
+	r.mu.Unlock()
+	harness.Progress("%s has not ended its copy loop %s after it was told to, and is killed", c.Name, copierLimit)
+	other, err := c.Renew()
+	if err != nil {
+		r.odd("another process of %s: %v", c.Name, err)
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, copierLimit)
+	defer cancel()
+	enough := make(chan struct{})
+	late := time.AfterFunc(copierLimit/3, sync.OnceFunc(func() { close(enough) }))
+	defer late.Stop()
+	o := c.options()
+	o.OnCopied = func(int) { late.Reset(0) }
+	if _, err := other.CopyInTransactions(ctx, o, enough); err != nil {
+		r.odd("%s does not copy in another process either: %v", c.Name, err)
 	}
 }
 

@@ -40,6 +40,7 @@ type Result struct {
 	Settled time.Duration // from the end of the faults until nothing was undecided
 	Copied  int
 	Copiers map[string]int // what other clients have copied
+	Hung    []string       // of them those that did not end and were killed; another process went on
 	// Outages, Paused and WholeAfter are those of a cluster; WholeAfter is from the last fault on.
 	Outages    []Outage
 	Paused     []Paused
@@ -70,8 +71,8 @@ func (r *Result) String() string {
 		faults = append(faults, fmt.Sprintf("%d %s", n, name))
 	}
 	slices.Sort(faults)
-	text := fmt.Sprintf("seed %d: faults: %s; down for %.1f s, settled after %.1f s; %d records copied, by other clients %v%s\n%s",
-		r.Seed, strings.Join(faults, ", "), r.Down.Seconds(), r.Settled.Seconds(), r.Copied, r.Copiers, r.outageText(), r.Report)
+	text := fmt.Sprintf("seed %d: faults: %s; down for %.1f s, settled after %.1f s; %d records copied, by other clients %v, hung %v%s\n%s",
+		r.Seed, strings.Join(faults, ", "), r.Down.Seconds(), r.Settled.Seconds(), r.Copied, r.Copiers, r.Hung, r.outageText(), r.Report)
 	for _, line := range append(slices.Clone(r.Copy), r.Strange...) {
 		text += "\n  " + line
 	}
@@ -99,6 +100,7 @@ type run struct {
 	workers     sync.WaitGroup
 	abandoned   []*kgo.Client
 	process     atomic.Int32
+	hung        []string // guarded by mu
 
 	outages    []Outage
 	paused     []Paused
@@ -148,7 +150,7 @@ func Run(ctx context.Context, o Options) (*Result, error) {
 	}
 	result := &Result{
 		Seed: o.Seed, Faults: r.faults, Down: r.down, Settled: settled, Strange: r.strange, Ops: r.ops,
-		Outages: r.outages, Paused: r.paused, WholeAfter: r.wholeAfter,
+		Outages: r.outages, Paused: r.paused, WholeAfter: r.wholeAfter, Hung: r.hung,
 	}
 	result.Report = history.Check(r.ops, history.Options{StuckAfter: int64(transactionTimeout + 10*time.Second + r.down + o.Pause + r.otherwise())})
 	result.Copied, result.Copy = r.judgeCopy()
