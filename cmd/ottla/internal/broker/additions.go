@@ -71,10 +71,16 @@ func (a *Additions) Ask(now time.Time, ask Addition, done func(codes []protocol.
 	a.send(&addition{Addition: ask, begun: now, done: done})
 }
 
-// send asks the coordinator of the id.
+// coordinator is the partition that holds an id, as it stands in an Image.
+func (a *Additions) coordinator(image *metadata.Image, id string) *metadata.Partition {
+	return image.Partition(protocol.TopicPartition{Topic: protocol.TransactionStateTopic, Partition: a.options.PartitionFor(id)})
+}
+
+// send asks the coordinator of the id. Who is known by the time of the answer not to be it any more may have known less than the producer:
+// a refusal is asked about again.
 func (a *Additions) send(ask *addition) {
 	image := a.options.Image()
-	at := image.Partition(protocol.TopicPartition{Topic: protocol.TransactionStateTopic, Partition: a.options.PartitionFor(ask.TransactionalID)})
+	at := a.coordinator(image, ask.TransactionalID)
 	if at == nil || image.Broker(at.Leader) == nil || image.Broker(at.Leader).Fenced {
 		codes := ask.all(protocol.CoordinatorNotAvailable)
 		a.fail(codes)
@@ -85,6 +91,11 @@ func (a *Additions) send(ask *addition) {
 		codes := ask.codesOf(response, err)
 		if err != nil {
 			a.options.Logger.Warn("the transaction coordinator was not reached", "transactionalId", ask.TransactionalID, "broker", int32(at.Leader), "error", err)
+		}
+		refused := slices.ContainsFunc(codes, func(code protocol.ErrorCode) bool { return code != protocol.None })
+		if by := a.coordinator(a.options.Image(), ask.TransactionalID); refused && by != nil && by.LeaderEpoch > at.LeaderEpoch {
+			a.send(ask)
+			return
 		}
 		if ask.Add && slices.Contains(codes, protocol.ConcurrentTransactions) {
 			a.refuse(ask, codes)

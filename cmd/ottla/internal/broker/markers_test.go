@@ -349,6 +349,27 @@ func TestAdditions(t *testing.T) {
 	expect(protocol.CoordinatorNotAvailable, protocol.CoordinatorNotAvailable)
 }
 
+// A coordinator that is followed by another before it answers may have known less than the producer.
+func TestAdditionsAskTheNextCoordinator(t *testing.T) {
+	b, a := additionsBench(t)
+	var got []protocol.ErrorCode
+	for _, refusal := range []protocol.ErrorCode{protocol.ProducerFenced, protocol.InvalidProducerIDMapping, protocol.NotCoordinator, protocol.None} {
+		a.Ask(b.now, Addition{TransactionalID: "x", Partitions: parts(3), Add: true}, func(codes []protocol.ErrorCode) { got = codes })
+		b.publish(leader(1, 1, b.sent[0].to%3+1, 1, 2, 3))
+		b.answerAddition(refusal)
+		if refusal != protocol.None {
+			if got != nil || len(b.sent) != 1 || b.sent[0].to != b.image.Partition(protocol.TopicPartition{Topic: protocol.TransactionStateTopic, Partition: 1}).Leader {
+				t.Fatalf("after %s: got %v, sent %v", refusal, got, b.sent)
+			}
+			b.answerAddition(protocol.None)
+		}
+		if !slices.Equal(got, []protocol.ErrorCode{protocol.None}) || len(b.sent) > 0 {
+			t.Errorf("after %s: got %v, sent %v", refusal, got, b.sent)
+		}
+		got = nil
+	}
+}
+
 // What comes while the transaction before is being ended is tried again for a while.
 func TestAdditionsAreTriedAgain(t *testing.T) {
 	b, a := additionsBench(t)
