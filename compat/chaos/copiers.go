@@ -65,8 +65,9 @@ func (c Copier) options() suite.CopyOptions {
 	}
 }
 
-// renew replaces a client that does not end, as librdkafka does at times after brokers have gone and come, whoever's they are: it is
-// killed, and another one takes its group and its transactional id. That one must work: copy something, or find nothing to copy, and end.
+// renew replaces a client that does not end. librdkafka waits for ever in sending offsets to a transaction, whatever limit it was given,
+// once the coordinator of the group was missing in the metadata for a moment (its issues 5511 and 5456; seen in 2.16.0). It is killed, and
+// another one takes its group and its transactional id. That one must work: copy something, or find nothing to copy, and end.
 func (r *run) renew(ctx context.Context, c Copier) {
 	r.mu.Lock()
 	r.hung = append(r.hung, c.Name)
