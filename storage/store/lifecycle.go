@@ -17,8 +17,9 @@ import (
 // errBusy answers calls for a partition that another call is creating or deleting.
 var errBusy = errors.New("the partition is being created or deleted")
 
-// Create makes the log of a new partition, in the directory that Prefer named, else in the given one or, if that is
-// zero, in the one with the fewest partitions. A partition that is here already gives its log back if the topic id fits.
+// Create makes the log of a new partition, in the directory that Prefer named, else in the given one or, if there is none
+// of that id (zero, or that of a disk that was exchanged), in the one with the fewest partitions. A partition that is here
+// already gives its log back if the topic id fits.
 func (s *Store) Create(tp protocol.TopicPartition, topicID protocol.TopicID, dir protocol.DirectoryID) (*log.Log, error) {
 	if !logdir.ValidTopic(tp.Topic) || tp.Partition < 0 {
 		return nil, fmt.Errorf("%q is no name of a partition", tp)
@@ -46,7 +47,7 @@ func (s *Store) Create(tp protocol.TopicPartition, topicID protocol.TopicID, dir
 			return nil, err
 		}
 		s.FailDirectory(d.ID, err)
-		if !dir.IsZero() {
+		if d.ID == dir {
 			return nil, err
 		}
 	}
@@ -88,24 +89,20 @@ func (s *Store) choose(tp protocol.TopicPartition, id protocol.DirectoryID) (cho
 	defer s.mu.Unlock()
 	defer func() { s.busy[tp] = chosen }()
 	s.busy[tp] = nil
-	counts := map[*directory]int{}
-	if id.IsZero() && len(s.dirs) > 1 {
-		counts = s.countLogs()
+	for _, d := range s.dirs {
+		if !id.IsZero() && d.ID == id {
+			return d, d.Offline
+		}
 	}
+	counts := s.countLogs()
 	var best *directory
 	for _, d := range s.dirs {
-		switch {
-		case !id.IsZero() && d.ID == id:
-			return d, d.Offline
-		case id.IsZero() && d.Offline == nil && (best == nil || s.preferable(d, best, counts)):
+		if d.Offline == nil && (best == nil || s.preferable(d, best, counts)) {
 			best = d
 		}
 	}
-	if best == nil && id.IsZero() {
-		return nil, errors.New("no log directory works")
-	}
 	if best == nil {
-		return nil, fmt.Errorf("no log directory has the id %s", id)
+		return nil, errors.New("no log directory works")
 	}
 	return best, nil
 }

@@ -430,8 +430,11 @@ func TestFewestPartitionsFirst(t *testing.T) {
 	if id, _ := s.DirectoryOf(tp("u", 0)); id != directoryID(2) {
 		t.Errorf("the named directory was not used, but %s", id)
 	}
-	if _, err := s.Create(tp("u", 1), topicID("u"), directoryID(9)); err == nil {
-		t.Error("an unknown directory was accepted")
+	if _, err := s.Create(tp("u", 1), topicID("u"), directoryID(9)); err != nil {
+		t.Errorf("a directory that is no longer there: %v", err)
+	}
+	if id, _ := s.DirectoryOf(tp("u", 1)); id != directoryID(1) {
+		t.Errorf("instead of a directory that is no longer there %s was used", id)
 	}
 	for _, bad := range []string{"", "a/b", "..", strings.Repeat("x", 250)} {
 		if _, err := s.Create(tp(bad, 0), topicID("x"), protocol.DirectoryID{}); err == nil && bad != ".." {
