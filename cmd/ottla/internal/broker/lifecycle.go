@@ -71,6 +71,7 @@ type Lifecycle struct {
 	waiting  bool      // for a reply
 	next     time.Time // when to send again, zero: at once
 	leaving  bool
+	hurried  bool                  // there is something that the last heartbeat did not tell
 	incoming []func(now time.Time) // replies, for the next Tick
 	trouble  string                // the last one that was logged: each is said once
 	refused  protocol.ErrorCode    // a registration since the last Tick
@@ -102,6 +103,14 @@ func (l *Lifecycle) Epoch() protocol.BrokerEpoch {
 func (l *Lifecycle) Leave() {
 	l.mu.Lock()
 	l.leaving, l.next = true, time.Time{}
+	l.mu.Unlock()
+	l.options.Wake()
+}
+
+// Hasten has a heartbeat sent at once: a directory has failed, and others are to lead what lies in it.
+func (l *Lifecycle) Hasten() {
+	l.mu.Lock()
+	l.hurried, l.next = true, time.Time{}
 	l.mu.Unlock()
 	l.options.Wake()
 }
@@ -232,6 +241,7 @@ func (l *Lifecycle) registered(now time.Time, response *kmsg.BrokerRegistrationR
 }
 
 func (l *Lifecycle) heartbeat() kmsg.Request {
+	l.hurried = false
 	req := kmsg.NewPtrBrokerHeartbeatRequest()
 	req.BrokerID, req.BrokerEpoch = int32(l.options.NodeID), int64(l.epoch)
 	req.CurrentMetadataOffset = int64(l.options.MetadataOffset())
@@ -243,7 +253,9 @@ func (l *Lifecycle) heartbeat() kmsg.Request {
 }
 
 func (l *Lifecycle) heard(now time.Time, response *kmsg.BrokerHeartbeatResponse) {
-	l.next = now.Add(l.options.HeartbeatInterval)
+	if l.next = now.Add(l.options.HeartbeatInterval); l.hurried {
+		l.next = time.Time{}
+	}
 	switch code := protocol.ErrorCode(response.ErrorCode); {
 	case code == protocol.StaleBrokerEpoch:
 		// The controller does not know this registration (any more): anew.

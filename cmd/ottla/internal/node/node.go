@@ -390,6 +390,9 @@ func (n *Node) directoryFailed(directory store.Directory) {
 	if n.replicas != nil {
 		n.replicas.DirectoryFailed(directory.ID)
 	}
+	if n.lifecycle != nil {
+		n.lifecycle.Hasten()
+	}
 	switch {
 	case directory.Path == path.Clean(n.config.MetadataLogDir):
 		n.options.Fatal(fmt.Errorf("the metadata log directory %s failed: %w", directory.Path, directory.Offline))
