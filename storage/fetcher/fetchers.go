@@ -47,6 +47,7 @@ type fetcher struct {
 	due       time.Time // of the next step, while not busy; zero: never
 	notBefore time.Time // after a failure of the whole request
 	failures  int       // in a row
+	requests  meter     // fetches that were sent
 }
 
 // state is what a part waits for.

@@ -76,6 +76,7 @@ func (one *fetcher) next(now time.Time) (begin []*part, req kmsg.Request) {
 			return nil, req
 		}
 		if req := one.build(now, epoch); req != nil {
+			one.requests.mark(now)
 			return nil, req
 		}
 	}

@@ -16,6 +16,7 @@ import (
 	"ottla/protocol/compress"
 	"ottla/protocol/server"
 	"ottla/storage/clean"
+	"ottla/storage/fetcher"
 	"ottla/storage/replica"
 	"ottla/storage/space"
 	"ottla/storage/store"
@@ -33,6 +34,7 @@ type Source struct {
 	Markers      *broker.Markers
 	Additions    *broker.Additions
 	ISR          *broker.ISRChanges // nil: nobody follows
+	Fetchers     *fetcher.Fetchers  // nil: nobody is followed
 	Pool         *compress.Pool
 	Image        func() *metadata.Image
 	Quorum       func() quorum.Status
@@ -120,6 +122,7 @@ func (c *Collector) collect(p page) {
 	if detailed {
 		collectPartitions(p, local)
 	}
+	c.collectFetchers(p, now, local, detailed)
 	p.put(groupUnanswered, float64(unanswered))
 	c.collectGroups(p, now, local, answers)
 	c.collectCoordinators(p, now)

@@ -54,6 +54,7 @@ func TestNames(t *testing.T) {
 // others are names that look like Apache Kafka's and are in neither of its pages: why.
 var others = map[string]string{
 	"kafka_network_requestmetrics_totaltimems_count": "what exporters before 1.0 make of it",
+	"kafka_server_fetcherlagmetrics_consumerlag":     "of followers: the page is that of a node which is alone",
 }
 
 // TestNamesOfApacheKafka: what is called like a metric of Apache Kafka is one, of the

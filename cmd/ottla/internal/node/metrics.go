@@ -19,7 +19,7 @@ const surveyPatience = 2 * time.Second
 // nil, and the clock as well.
 func (n *Node) Metrics(servers func() []*server.Server, clock func() time.Time) *metrics.Collector {
 	return metrics.NewCollector(metrics.Source{
-		NodeID: n.config.NodeID, Config: n.config, Replicas: n.replicas, Store: n.store, Groups: n.groups, ISR: n.isr, Pool: n.pool,
+		NodeID: n.config.NodeID, Config: n.config, Replicas: n.replicas, Store: n.store, Groups: n.groups, ISR: n.isr, Fetchers: n.fetchers, Pool: n.pool,
 		Image: n.quorum.Image, Quorum: n.quorum.Status, State: n.lifecycle.State, Servers: servers,
 		PartitionsMax: int(n.config.Int("ottla.metrics.partitions.max")), Patience: surveyPatience, Now: clock, Space: n.Space, Waited: n.waited,
 		Cleaner: n.cleaner.Stats, Transactions: n.transactions.shards, Markers: n.transactions.markers, Additions: n.transactions.additions,
