@@ -2,10 +2,13 @@ package log
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
 	"ottla/protocol"
+	"ottla/storage/producer"
+	"ottla/storage/vfs"
 )
 
 // TestStartAfterAKillReadsOnlyWhatCameAfterMaintain: producers are known from the snapshot within the active segment, of
@@ -120,5 +123,40 @@ func TestStartAfterAKillWritesNothing(t *testing.T) {
 	check(t, err)
 	if report.BatchesScanned > 100 || report.NoteWorthy() || l.View().LogEndOffset != protocol.Offset(sequence) {
 		t.Errorf("after a clean stop the log ends at %d: %+v", l.View().LogEndOffset, report)
+	}
+}
+
+// TestTornSnapshotsAreRemoved: a process that died has left snapshots half-written that no replay comes to. After the next clean stop none
+// is left.
+func TestTornSnapshotsAreRemoved(t *testing.T) {
+	disk, opts := newDisk(1), DefaultOptions()
+	opts.SegmentBytes = 2000
+	l, err := Create(testEnv(disk), "t-0", testTP, protocol.TopicID{1}, opts)
+	check(t, err)
+	for n := range int32(100) {
+		check(t, l.Append(testTime, 0, []*Entry{{Batch: batchBy(7, 0, 10*n, 10, false), Origin: OriginCoordinator}}))
+	}
+	if len(l.snapshots) < 4 {
+		t.Fatalf("there are snapshots at %v", l.snapshots)
+	}
+	killed := disk.Kill()
+	for i, at := range l.snapshots[:len(l.snapshots)-1] {
+		check(t, vfs.WriteFile(killed, l.snapshotName(at), make([]byte, 5*(i%2)), false))
+	}
+	opened, report, err := Open(testEnv(killed), "t-0", testTP, opts, OpenState{Trust: SameBoot, Now: testTime})
+	check(t, err)
+	if torn := len(l.snapshots) - 1; report.SnapshotsDropped != torn {
+		t.Errorf("%d of %d torn snapshots were dropped", report.SnapshotsDropped, torn)
+	}
+	if got := opened.ActiveProducers(); len(got) != 1 || got[0].LastSequence != 999 {
+		t.Errorf("the producers are %+v", got)
+	}
+	_, err = opened.Close(testTime, true)
+	check(t, err)
+	for name, content := range readDir(t, killed, "t-0") {
+		if strings.HasSuffix(name, snapshotSuffix) {
+			_, err := producer.ReadSnapshot([]byte(content))
+			check(t, err)
+		}
 	}
 }

@@ -57,7 +57,21 @@ func (o *opening) sortSnapshots() error {
 			return err
 		}
 	}
-	return nil
+	return o.dropTorn()
+}
+
+// dropTorn removes snapshots that a process which died has left half-written, and the replay may not come to: those beyond what
+// is durable, and those of the last two segments, which a start writes. The replay begins with the newest.
+func (o *opening) dropTorn() (err error) {
+	from := min(o.state.RecoveryPoint, o.segments[max(0, len(o.segments)-2)].Base())
+	all := slices.Clone(o.snapshots)
+	for i, at := range all {
+		loaded := i == len(all)-1 && at <= o.txnsFrom
+		if err == nil && o.state.Trust != Clean && at >= from && !loaded {
+			_, err = stored{o.Log, &o.report.SnapshotsDropped}.Read(at)
+		}
+	}
+	return err
 }
 
 func (l *Log) removeSnapshot(at protocol.Offset) error {

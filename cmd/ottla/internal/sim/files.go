@@ -5,13 +5,9 @@ import (
 )
 
 // checkFiles holds every file of the disk that a process has left against what must be true of it. What a crash may have left beyond
-// what was synced is no fault there; a disk that failed may hold anything. A producer snapshot that a crash has torn may outlive the next
-// clean stop, after which it would be a fault.
+// what was synced is no fault there; a disk that failed may hold anything.
 func (h *host) checkFiles(after end) {
 	if h.failedOnce && h.s.noSpace.NoSpace == nil || !h.formatted || h.s.Failure != nil {
-		return
-	}
-	if h.crashed = h.crashed || after != cleanStop; h.crashed && after == cleanStop {
 		return
 	}
 	h.peeking = true

@@ -54,7 +54,6 @@ type host struct {
 	sawFault     bool // an operation failed in this process
 	failedOnce   bool // or in an earlier one
 	formatted    bool // it has started
-	crashed      bool // since then
 	bootFailures int
 	peeking      bool // it is the simulation that reads, not the node
 }
