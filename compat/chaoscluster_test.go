@@ -188,7 +188,7 @@ type clusterLine struct {
 	CalmKills             int     // with no other fault under way
 	CalmMedian, CalmWorst float64
 	SuspendedLeft         []float64 // seconds until a suspended broker was in no ISR
-	SuspendedLeftLeaders  []float64 // of those the ones of partitions that others led
+	SuspendedLeftLeaders  []float64 // of the ISRs of partitions that others led and somebody wrote to
 	WholeSeconds          float64   // from the end of the last fault
 }
 

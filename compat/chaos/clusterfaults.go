@@ -238,7 +238,7 @@ func (s *siege) suspendOne(ctx context.Context, m *Machine) error {
 	begin := func() error {
 		before, err := s.partitions(ctx, nil)
 		if err == nil {
-			followed = slices.DeleteFunc(before, func(x partition) bool { return x.Leader == int32(m.ID) })
+			followed = slices.DeleteFunc(before, func(x partition) bool { return x.Leader == int32(m.ID) || x.topic != topics[plain].name })
 		}
 		began = time.Now()
 		return m.Pause()

@@ -25,7 +25,9 @@ type Outage struct {
 
 // Paused is a suspended broker.
 type Paused struct {
-	LeftLeaders time.Duration // when it was in no ISR any more of the partitions that others led; 0: nobody has seen it
+	// LeftLeaders is when it was in no ISR any more of what others led and somebody wrote to; 0: nobody has seen it. A follower that has
+	// all there is stays, until its session ends.
+	LeftLeaders time.Duration
 	Left        time.Duration // when it was in no ISR at all
 	left        bool
 }
