@@ -339,14 +339,19 @@ func (m *machine) fetchFrom(leader protocol.NodeID, _ int, req kmsg.Request, don
 	})
 }
 
-// ask sends a request to a broker; what comes back is the frame of the response. What fences its own sender if it comes twice comes
-// by a connection that does not do that.
+// ask sends a request to a broker; what comes back is the frame of the response.
 func (s *Simulation) ask(from, to int, req kmsg.Request, done func(frame []byte, err error)) {
 	req.SetVersion(protocol.APIOf(protocol.APIKey(req.Key())).MaxVersion)
+	s.send(from, to, req, false, done)
+}
+
+// send is ask for a request in a version. What must come at most once comes by a connection that does not bring it twice, nor after it
+// was closed.
+func (s *Simulation) send(from, to int, req kmsg.Request, once bool, done func(frame []byte, err error)) {
 	client := fmt.Sprintf("node-%d", from)
 	header := wire.RequestHeader{Key: protocol.APIKey(req.Key()), Version: req.GetVersion(), CorrelationID: 1, ClientID: &client}
 	frame := wire.AppendRequest(nil, header, req)[wire.LengthBytes:]
-	once, arrived := header.Key == protocol.InitProducerId, false
+	arrived := false
 	s.network.Call(from, to, fmt.Sprintf("%s %016x", header.Key, seeded.HashOf(frame)), requestTimeout, func(reply func(any)) {
 		if once && arrived {
 			return
@@ -354,7 +359,7 @@ func (s *Simulation) ask(from, to int, req kmsg.Request, done func(frame []byte,
 		arrived = true
 		s.machine(to).accept(frame, func(frame []byte) { reply(frame) })
 	}, func(answer any, err error) {
-		arrived = true // a connection that was closed brings nothing more
+		arrived = true
 		bytes, _ := answer.([]byte)
 		done(bytes, err)
 	})

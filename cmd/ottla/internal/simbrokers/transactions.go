@@ -23,10 +23,12 @@ const (
 	transactionCoordinator
 )
 
-// transactor writes one transaction after the other, as a client of transactions v2 does (KIP-890; TransactionManager.java): one
+// transactor writes one transaction after the other, as a client of transactions v2 (KIP-890) or v1 does (TransactionManager.java): one
 // request at a time, each again until it is answered, coordinators looked up anew where they are not. It is alone with its
 // transactional id, so nothing may ever fence it.
 type transactor struct {
+	v1         bool
+	added      map[int32]bool // v1: partitions that are in the transaction; -1 is that of the group
 	s          *Simulation
 	random     *seeded.Random
 	id         string // and that of its group
@@ -40,6 +42,12 @@ type transactor struct {
 	unanswered int // of InitProducerID, which fence who has asked again if they are served late
 	committed  protocol.Offset
 	done       bool
+}
+
+// versionsBefore are the last ones of transactions v1. There several transactions have one epoch, so that a request that comes late may
+// be taken for one of the next (which is why there is v2).
+var versionsBefore = map[protocol.APIKey]int16{
+	protocol.Produce: 11, protocol.AddPartitionsToTxn: 3, protocol.AddOffsetsToTxn: 4, protocol.TxnOffsetCommit: 4, protocol.EndTxn: 4,
 }
 
 // transaction is one of them.
@@ -75,7 +83,14 @@ func (t *transactor) later(what string, run func()) {
 // ask sends a request to a broker; done gets the response, or nil.
 func (t *transactor) ask(to int, req kmsg.Request, done func(kmsg.Response)) {
 	life := t.life
-	t.s.ask(clientEnd, to, req, func(frame []byte, err error) {
+	version := protocol.APIOf(protocol.APIKey(req.Key())).MaxVersion
+	if before, known := versionsBefore[protocol.APIKey(req.Key())]; t.v1 && known {
+		version = before
+	}
+	req.SetVersion(version)
+	_, transactional := versionsBefore[protocol.APIKey(req.Key())]
+	_, initializes := req.(*kmsg.InitProducerIDRequest)
+	t.s.send(clientEnd, to, req, initializes || t.v1 && transactional, func(frame []byte, err error) {
 		if t.life != life {
 			return
 		}
@@ -202,7 +217,7 @@ func (t *transactor) goOn(id int64, epoch int16) {
 	if next.ID < t.producer.ID || next.ID == t.producer.ID && next.Epoch <= t.producer.Epoch {
 		t.s.Violate("%s had %v and gets %v", t.id, t.producer, next)
 	}
-	t.producer, t.sequences = next, map[int32]int32{}
+	t.producer, t.sequences, t.added = next, map[int32]int32{}, map[int32]bool{}
 	t.later("goes on", t.begin)
 }
 
@@ -219,12 +234,16 @@ func (t *transactor) begin() {
 	is := &transaction{number: t.number, commit: t.random.Chance(800)}
 	for n := range int32(t.s.plan.partitions) {
 		for range t.random.Below(3) {
-			is.steps = append(is.steps, func() { t.write(n, t.value(n)) })
+			is.steps = append(is.steps, func() { t.add(n, func() { t.write(n, t.value(n)) }) })
 		}
 	}
 	if t.random.Chance(400) {
 		is.offset = true
-		is.steps = append(is.steps, t.commitOffset)
+		is.steps = append(is.steps, func() { t.add(-1, t.commitOffset) })
+	}
+	if len(is.steps) == 0 && t.v1 {
+		t.later("has nothing to do", t.begin)
+		return
 	}
 	if len(is.steps) == 0 {
 		is.commit = false // there is nothing to commit, which is an error
@@ -251,12 +270,45 @@ func (t *transactor) step() {
 
 // mayGiveUp ends a transaction of which something was not answered, now and then; else it is tried again.
 func (t *transactor) mayGiveUp(again func()) {
-	if t.random.Chance(50) {
+	giveUp := t.random.Chance(50)
+	if giveUp && t.v1 {
+		t.restart() // its sequence numbers are in doubt
+		return
+	}
+	if giveUp {
 		t.open.steps, t.open.commit = nil, false
 		t.later("gives up", t.step)
 		return
 	}
 	t.later("tries again", again)
+}
+
+// add makes a partition part of the transaction, or that of the group for -1: of v2 the broker does that.
+func (t *transactor) add(n int32, then func()) {
+	if !t.v1 || t.added[n] {
+		then()
+		return
+	}
+	t.coordinator(transactionCoordinator, func() kmsg.Request {
+		id, epoch := int64(t.producer.ID), int16(t.producer.Epoch)
+		if n < 0 {
+			req := kmsg.NewPtrAddOffsetsToTxnRequest()
+			req.TransactionalID, req.ProducerID, req.ProducerEpoch, req.Group = t.id, id, epoch, t.id
+			return req
+		}
+		req := kmsg.NewPtrAddPartitionsToTxnRequest()
+		req.TransactionalID, req.ProducerID, req.ProducerEpoch = t.id, id, epoch
+		req.Topics = []kmsg.AddPartitionsToTxnRequestTopic{{Topic: topicName, Partitions: []int32{n}}}
+		return req
+	}, func(resp kmsg.Response) int16 {
+		if added, ok := resp.(*kmsg.AddPartitionsToTxnResponse); ok {
+			return added.Topics[0].Partitions[0].ErrorCode
+		}
+		return resp.(*kmsg.AddOffsetsToTxnResponse).ErrorCode
+	}, func(kmsg.Response) {
+		t.added[n] = true
+		then()
+	})
 }
 
 func (t *transactor) value(n int32) string {
@@ -306,6 +358,7 @@ func (t *transactor) commitOffset() {
 		req.TransactionalID, req.Group, req.Generation = t.id, t.id, -1
 		req.ProducerID, req.ProducerEpoch = int64(t.producer.ID), int16(t.producer.Epoch)
 		topic, p := kmsg.NewTxnOffsetCommitRequestTopic(), kmsg.NewTxnOffsetCommitRequestTopicPartition()
+		topic.Topic = topicName
 		if known := t.s.controllers.truth.loader.Image().Topic(topicName); known != nil {
 			topic.TopicID = known.ID
 		}
@@ -333,6 +386,11 @@ func (t *transactor) endTxn() {
 		}
 		t.end(is)
 		t.s.counts.Transactions++
+		if t.v1 { // the epoch stays, and the sequence numbers go on
+			t.added = map[int32]bool{}
+			t.later("goes on", t.begin)
+			return
+		}
 		end := resp.(*kmsg.EndTxnResponse)
 		t.goOn(end.ProducerID, end.ProducerEpoch)
 	})
