@@ -270,7 +270,8 @@ func (c *Core) hear(now time.Time, answer Answer) (effects Effects, usable bool)
 		}
 		return effects, answer.Error == protocol.None || answer.Error == protocol.SnapshotNotFound
 	}
-	if answer.Leader == c.local.ID && answer.Error == protocol.None { // only the leader itself answers so
+	// Only the leader itself answers so; Apache Kafka's stumbles over who has its id.
+	if answer.Leader == c.local.ID && (answer.Error == protocol.None || answer.Error == protocol.UnknownServerError) {
 		effects.Refused = fmt.Errorf("the leader of epoch %d of the metadata quorum has this node's id, %d: each node needs one of its own", answer.Epoch, c.local.ID)
 		return effects, false
 	}

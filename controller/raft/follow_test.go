@@ -115,7 +115,7 @@ func (s *follower) answer(d *datadriven.TestData) Answer {
 	if d.HasArg("error") {
 		var name string
 		d.ScanArgs(s.t, "error", &name)
-		for code := range protocol.ErrorCode(140) {
+		for code := protocol.UnknownServerError; code < 140; code++ {
 			if code.String() == name {
 				answer.Error = code
 			}
