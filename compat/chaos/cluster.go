@@ -219,7 +219,7 @@ func (s *siege) present(ctx context.Context, m *Machine) error {
 // start starts a broker. Where it is Apache Kafka's and does not start, that is told, and what follows is what an operator does: once more,
 // then without its copy of the metadata, which the controllers have, and at last with an empty disk, since others have the records.
 //
-// Apache Kafka 4.4.0 needs the first at times after a power cut that took its copy of the metadata, which it does not flush: the file
+// Apache Kafka 4.4.0 needs the second after a power cut that took its copy of the metadata, which it does not flush: the file
 // quorum-state names the leader of the quorum, but no voter is known, and an answer of the leader ends the process ("Expected to be
 // Follower, but the current state is UnattachedState").
 func (s *siege) start(ctx context.Context, m *Machine) error {
