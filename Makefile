@@ -22,7 +22,7 @@ INEFFASSIGN := github.com/gordonklaus/ineffassign@v0.2.0
 MISSPELL    := github.com/client9/misspell/cmd/misspell@v0.3.4
 ERRORLINT   := codeberg.org/polyfloyd/go-errorlint@v1.9.1
 
-.PHONY: all install build run test test-quick unit race lint cross torn fuzz soak-fuzz powercut fulldisk sim sim-cluster sim-brokers soak-sim soak-sim-cluster soak-sim-brokers compat suites readme-table consumers tools applications diff dumpcheck compaction handover cluster cluster-move cluster-move-long cluster-placement cluster-long crash many chaos soak-chaos chaos-cluster soak-chaos-cluster soak-eos edge bench rebalance rebalance-alone lag control control-soak control-sample clean
+.PHONY: all install build run test test-quick unit race lint cross torn fuzz soak-fuzz powercut fulldisk sim sim-cluster sim-brokers soak-sim soak-sim-cluster soak-sim-brokers compat suites readme-table consumers tools applications diff dumpcheck compaction handover cluster cluster-move cluster-move-long cluster-placement cluster-long cluster-directories crash many chaos soak-chaos chaos-cluster soak-chaos-cluster soak-eos edge bench rebalance rebalance-alone lag control control-soak control-sample clean
 
 all: build
 
@@ -33,7 +33,7 @@ run: build ## a working broker on localhost:9092, data in ./data
 	exec ./bin/ottla serve
 
 # Everything, in the order of cost. What a part needs it installs itself.
-test: install build lint cross unit race torn sim sim-cluster sim-brokers fuzz compat suites consumers tools applications diff dumpcheck compaction handover cluster crash powercut fulldisk chaos edge rebalance-alone lag control-sample
+test: install build lint cross unit race torn sim sim-cluster sim-brokers fuzz compat suites consumers tools applications diff dumpcheck compaction handover cluster cluster-directories crash powercut fulldisk chaos edge rebalance-alone lag control-sample
 	@echo "make test: all parts passed"
 
 test-quick: build ## under two minutes
@@ -122,6 +122,9 @@ cluster: build ## brokers of Ottla, alone and beside Apache Kafka's, under Apach
 
 cluster-placement: build ## brokers of both kinds side by side: each leads, coordinates, hangs, is read from, is reassigned in turn
 	compat/run.sh cluster-placement
+
+cluster-directories: build ## brokers with two log directories that fail, hang and come back; who was killed and who left in order; needs root
+	compat/run.sh cluster-directories
 
 cluster-long: build ## the first part of that for long, in clusters of three brokers: OTTLA_CLUSTER_ROUNDS
 	compat/run.sh cluster-long

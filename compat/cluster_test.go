@@ -370,7 +370,7 @@ func equalReplicas(t *testing.T, topic string, partition int, members []*harness
 	name := fmt.Sprintf("%s-%d", topic, partition)
 	for _, other := range members[1:] {
 		eventually(t, fmt.Sprintf("equal replicas of %s on %s and %s", name, members[0].Name(), other.Name()), func(context.Context) error {
-			return sameReplica(filepath.Join(members[0].DataDir(), name), filepath.Join(other.DataDir(), name))
+			return sameReplica(members[0].ReplicaDir(name), other.ReplicaDir(name))
 		})
 	}
 }

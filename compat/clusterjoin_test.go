@@ -34,7 +34,7 @@ func quorumLeader(ctx context.Context, client *kgo.Client) (int32, error) {
 }
 
 // TestClusterRefused: a cluster that has finalized more than Ottla serves. It ends by itself, and says which features, and
-// what lets it in.
+// what lets it in. So does one with the id of the controller that leads, as Apache Kafka's does.
 func TestClusterRefused(t *testing.T) {
 	c := startCluster(t, harness.ClusterOptions{Controllers: 1})
 	broker, err := c.AddBroker(harness.Ottla, nil)
@@ -44,19 +44,33 @@ func TestClusterRefused(t *testing.T) {
 	if err := broker.Launch(); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "the end of "+broker.Name(), func(context.Context) error {
+	endsSaying(t, broker, "share.version=", "streams.version=1", "downgrade --feature share.version=0 --feature streams.version=0")
+	other, err := c.AddBroker(harness.Ottla, map[string]string{"node.id": fmt.Sprint(c.Controllers[0].ID)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := other.Launch(); err != nil {
+		t.Fatal(err)
+	}
+	endsSaying(t, other, "of the metadata quorum has this node's id, 1001: each node needs one of its own")
+}
+
+// endsSaying waits until a process ends by itself, as one that has failed, and says why.
+func endsSaying(t *testing.T, m *harness.Member, why ...string) {
+	t.Helper()
+	eventually(t, "the end of "+m.Name(), func(context.Context) error {
 		select {
-		case <-broker.Process().Done():
+		case <-m.Process().Done():
 			return nil
 		default:
 			return errors.New("it runs")
 		}
 	})
-	said := broker.LogTail(5)
-	if code := broker.Process().Wait(); code != 1 {
+	said := m.LogTail(5)
+	if code := m.Process().Wait(); code != 1 {
 		t.Errorf("it ended with %d, want 1", code)
 	}
-	for _, wanted := range []string{"share.version=", "streams.version=1", "downgrade --feature share.version=0 --feature streams.version=0"} {
+	for _, wanted := range why {
 		if !strings.Contains(said, wanted) {
 			t.Errorf("it did not say %q:\n%s", wanted, said)
 		}

@@ -145,6 +145,22 @@ func (p *placed) lead(t *testing.T, broker *harness.Member, topics ...string) {
 	})
 }
 
+// prefer makes the broker whose replica comes first the leader of a topic's only partition, once it is in sync.
+func (p *placed) prefer(t *testing.T, broker *harness.Member, topic string) {
+	t.Helper()
+	eventually(t, fmt.Sprintf("%s to lead %s", broker.Name(), topic), func(ctx context.Context) error {
+		found, err := metadataOf(ctx, p.client, topic)
+		if err = cmp.Or(err, kerr.ErrorForCode(found.ErrorCode)); err != nil || found.Partitions[0].Leader == int32(broker.ID) {
+			return err
+		}
+		elections, election := kmsg.NewPtrElectLeadersRequest(), kmsg.NewElectLeadersRequestTopic()
+		election.Topic, election.Partitions = topic, []int32{0}
+		elections.Topics = append(elections.Topics, election)
+		_, err = elections.RequestWith(ctx, p.client)
+		return cmp.Or(err, fmt.Errorf("it is led by %d", found.Partitions[0].Leader))
+	})
+}
+
 // at asks one broker.
 func (p *placed) at(broker *harness.Member) kmsg.Requestor { return p.client.Broker(broker.ID) }
 

@@ -13,6 +13,8 @@
 #   run.sh compaction-long   that tester with OTTLA_COMPACTION_MESSAGES messages (1000000) on both at the same time, measured
 #   run.sh handover    directories of Apache Kafka 4.4.0, 4.1.2 and 3.9.2 to Ottla and back
 #   run.sh cluster     brokers of Ottla, alone and beside Apache Kafka's, under Apache Kafka's controllers
+#   run.sh cluster-directories   brokers with two log directories: replicas placed and moved, directories that fail, hang, come back, come
+#                      back empty (needs root for loop devices)
 #   run.sh cluster-placement   brokers of both kinds side by side: each leads, coordinates, hangs, is read from, is reassigned in turn
 #   run.sh cluster-long   the first part of that for long, in clusters of three: each broker leads OTTLA_CLUSTER_ROUNDS times (20)
 #   run.sh cluster-move   a cluster of Apache Kafka is moved to Ottla and back under load
@@ -153,6 +155,11 @@ case "${1:-}" in
   cluster)
     "$here/install.sh"
     run_tests 'TestCluster(Broker|Refused|Static|Snapshot|Mixed|Failover|Versions)' 30m
+    ;;
+  cluster-directories)
+    "$here/install.sh"
+    on_disks
+    run_tests "TestCluster(Directories|Eligible)" 60m
     ;;
   cluster-placement)
     "$here/install.sh"

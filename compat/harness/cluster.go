@@ -202,6 +202,24 @@ func (m *Member) Host() *Host { return m.host }
 // DataDir is its log.dirs.
 func (m *Member) DataDir() string { return m.dataDir }
 
+// Directories are those of log.dirs.
+func (m *Member) Directories() []string { return strings.Split(m.dataDir, ",") }
+
+// ReplicaDir is the folder of a partition, in whichever directory it lies; that of the first one if it is in none.
+func (m *Member) ReplicaDir(partition string) string {
+	for _, dir := range m.Directories() {
+		if at := filepath.Join(dir, partition); isDir(at) {
+			return at
+		}
+	}
+	return filepath.Join(m.Directories()[0], partition)
+}
+
+func isDir(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && info.IsDir()
+}
+
 // LogPath is the file with everything it printed.
 func (m *Member) LogPath() string { return filepath.Join(m.dir, "log") }
 
@@ -235,9 +253,9 @@ func (m *Member) configure(properties map[string]string) error {
 	return os.WriteFile(m.propertiesPath(), []byte(text.String()), 0o644)
 }
 
-// Format makes its directory that of a new member with its id.
-func (m *Member) Format() error {
-	args := []string{"format", "-t", clusterID, "-c", m.propertiesPath()}
+// Format makes its directories those of a new member with its id; with --ignore-formatted those that are formatted stay as they are.
+func (m *Member) Format(flags ...string) error {
+	args := append([]string{"format", "-t", clusterID, "-c", m.propertiesPath()}, flags...)
 	command := []string{OttlaBinary()}
 	if m.Kind == Kafka {
 		command = []string{
