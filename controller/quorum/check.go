@@ -107,7 +107,9 @@ func (w *walk) run(from protocol.Offset) error {
 	return nil
 }
 
-func (w *walk) name(base protocol.Offset) string { return path.Join(w.dir, fmt.Sprintf("%020d.log", base)) }
+func (w *walk) name(base protocol.Offset) string {
+	return path.Join(w.dir, fmt.Sprintf("%020d.log", base))
+}
 
 func segmentBases(fsys vfs.FS, dir string) ([]protocol.Offset, error) {
 	return offsetsOf(fsys, dir, ".log")

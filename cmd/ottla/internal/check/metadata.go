@@ -78,6 +78,9 @@ func (c *checker) checkMetadata(d *directory) {
 	if !d.clean {
 		m.recovery = m.floor()
 	}
+	if m.fetched {
+		m.recovery = 0
+	}
 	if len(m.snapshots) > 0 {
 		m.logCheck.start = m.snapshots[0].end // or earlier: no file tells
 	}
@@ -98,12 +101,13 @@ func (m *metadataCheck) checkQuorumState() {
 	if data == nil {
 		return
 	}
-	epoch, err := quorum.ParseElection(data)
+	election, err := quorum.ParseElection(data)
 	if err != nil {
 		m.fault(QuorumState, file, -1, m.name, "%v", err)
 		return
 	}
-	m.led = epoch
+	m.led = election.Epoch
+	m.fetched = !m.d.clean && m.d.known && election.Observes(m.d.meta.NodeID)
 }
 
 func (m *metadataCheck) checkTopicID() {
@@ -260,7 +264,7 @@ func (m *metadataCheck) checkLeader(b record.Batch, records []record.Record) {
 	}
 	switch {
 	case m.epoch != protocol.NoLeaderEpoch && epoch > m.epoch && !begins:
-		m.fault(MetadataRecord, m.at.file, m.at.position, m.name, "leader epoch %d begins at offset %d without a leader change", epoch, b.BaseOffset())
+		m.tell(!m.fetched, MetadataRecord, m.at.file, m.at.position, m.name, "leader epoch %d begins at offset %d without a leader change", epoch, b.BaseOffset())
 	case m.led >= 0 && epoch > m.led:
 		m.fault(QuorumState, path.Join(m.dir, quorumStateFile), -1, m.name, "the last election is that of epoch %d, and the batch at offset %d is of epoch %d", m.led, b.BaseOffset(), epoch)
 		m.led = epoch

@@ -48,6 +48,7 @@ type logCheck struct {
 	start    protocol.Offset // of the log, as the checkpoint tells
 	segments []segmentFiles
 	strict   bool // offsets leave no gaps: the metadata log
+	fetched  bool // what a crash left of it a start takes off, and fetches it again: the metadata log of who does not vote
 
 	// consume is handed the records of accepted batches, for what is more than bytes. The batch is the callee's to keep.
 	consume func(b record.Batch, records []record.Record)
@@ -252,6 +253,10 @@ func (l *logCheck) enter(i int) bool {
 	l.report.Checked.Segments++
 	switch {
 	case i == 0 || l.lost:
+	case l.fetched && s.base != l.next:
+		l.note(TornTail, file, 0, l.name, "it begins at offset %d, but the segment before it ends at %d; a start removes it", s.base, l.next)
+		l.cut = true
+		return false
 	case s.base < l.next:
 		l.tell(l.sure(s.base) && !l.swapping, SegmentOverlap, file, 0, l.name, "it begins at offset %d, and the segment before it ends at %d", s.base, l.next)
 		l.lost = true

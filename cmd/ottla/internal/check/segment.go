@@ -92,8 +92,8 @@ const progressBytes = 256 << 20
 func (s *segmentCheck) misplaced(reader *batches.Reader, stop *batches.Misplaced, last bool) {
 	at := reader.Position()
 	torn := !s.sure(s.next)
-	if s.strict {
-		// The metadata log is made durable batch by batch: only the last one can be torn.
+	if s.strict && !s.fetched {
+		// The metadata log is made durable batch by batch where it is voted on: only the last one can be torn.
 		torn = torn && last && !reader.ValidBehind()
 	}
 	if torn {
@@ -113,7 +113,7 @@ func (s *segmentCheck) checkBatch(f found) bool {
 		refused = s.checkOffsets(f.batch)
 	}
 	switch {
-	case refused != nil && !s.sure(s.next) && !s.strict:
+	case refused != nil && !s.sure(s.next) && (!s.strict || s.fetched):
 		s.note(TornTail, s.file, f.position, s.name, "%s; a start cuts the log off here, at offset %d", refused.why, s.next)
 		s.cut = true
 		return false
