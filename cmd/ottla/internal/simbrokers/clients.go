@@ -28,7 +28,7 @@ func (s *Simulation) populate() {
 	a.fidget()
 	a.shift()
 	for i := range s.plan.transactors {
-		t := &transactor{s: s, random: s.random.Fork(), v1: s.random.Chance(300), id: fmt.Sprintf("txn-%d", i), producer: txn.NoProducer}
+		t := &transactor{s: s, random: s.random.Fork(), v1: s.random.Chance(300), id: fmt.Sprintf("txn-%d", i), producer: txn.NoProducer, leaders: map[int32]int{}}
 		s.transactors = append(s.transactors, t)
 		t.later("is started", func() { t.initialize(txn.NoProducer) })
 	}

@@ -36,6 +36,7 @@ type transactor struct {
 	life       int    // counts its processes: one before is told nothing
 	producer   txn.Producer
 	sequences  map[int32]int32 // the next, of each partition in this epoch
+	leaders    map[int32]int   // of partitions, as far as it knows
 	number     int
 	open       *transaction
 	ended      []*transaction
@@ -323,9 +324,14 @@ func (t *transactor) write(n int32, value string) {
 		t.mayGiveUp(func() { t.write(n, value) })
 		return
 	}
-	to := int(state.Leader)
-	if to < 1 || t.random.Chance(100) {
-		to = 1 + t.random.Below(brokers)
+	to, known := t.leaders[n] // it may be another by now, but never one before it: metadata has leader epochs (KIP-320)
+	if !known && state.Leader < 1 {
+		t.mayGiveUp(func() { t.write(n, value) })
+		return
+	}
+	if !known {
+		to = int(state.Leader)
+		t.leaders[n] = to
 	}
 	if !slices.Contains(t.open.values, value) {
 		t.open.values = append(t.open.values, value)
@@ -344,6 +350,7 @@ func (t *transactor) write(n int32, value string) {
 			t.sequences[n]++
 			t.later("goes on", t.step)
 		case code.Retriable():
+			delete(t.leaders, n)
 			t.mayGiveUp(func() { t.write(n, value) })
 		default:
 			t.fatal("Produce to "+fmt.Sprint(n), to, code)
