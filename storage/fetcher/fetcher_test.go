@@ -356,3 +356,20 @@ func TestThrottle(t *testing.T) {
 	f.answer(second, 5)
 	f.asks("session 5.2 wait 500; 0 from 1 after epoch 1 in 1")
 }
+
+// TestThrottleEnds: a partition that waits for its share under a low limit, and would for weeks, goes on soon after the limit was taken
+// away.
+func TestThrottleEnds(t *testing.T) {
+	f := newFixture(t, func(o *Options) { o.Throttled = func(protocol.TopicPartition) bool { return true } })
+	f.fetchers.SetThrottle(1)
+	f.follow(0, 1)
+	f.tick(0)
+	f.answer(f.asks("session 0.0 wait 500; 0 from 0 after epoch -1 in 1"), 5, answered{n: 0, records: batchAt(0, 1, 1, 1_000_000), highWatermark: 9})
+	f.answer(f.asks("session 5.1 wait 500; without [0]"), 5)
+	f.quiet(time.Second)
+	f.tick(time.Second)
+	f.quiet(time.Second) // asked again, and in vain
+	f.fetchers.SetThrottle(-1)
+	f.tick(time.Second)
+	f.asks("session 5.2 wait 500; 0 from 1 after epoch 1 in 1")
+}

@@ -18,7 +18,7 @@ type Limit struct {
 // stepsPerSecond is into how many steps a second of a limit is cut, so that a changed one is soon felt.
 const stepsPerSecond = 10
 
-// idle is how long to wait where nothing may be copied at all.
+// idle is how long to wait at most before one asks again: the limit may be another one by then.
 const idle = time.Second
 
 // Set changes the limit: 0 copies nothing, a negative one is none.
@@ -29,7 +29,7 @@ func (l *Limit) Set(bytesPerSecond int64) {
 	l.free = time.Time{}
 }
 
-// Ask tells how many bytes may be copied now, at most most; 0 says to ask again at the time given.
+// Ask tells how many bytes may be copied now, at most most; 0 says to ask again at the time given, which is soon.
 func (l *Limit) Ask(now time.Time, most int) (bytes int, again time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -38,6 +38,8 @@ func (l *Limit) Ask(now time.Time, most int) (bytes int, again time.Time) {
 		return 0, now.Add(idle)
 	case l.bytesPerSecond == 0:
 		return most, now
+	case now.Add(idle).Before(l.free):
+		return 0, now.Add(idle)
 	case now.Before(l.free):
 		return 0, l.free
 	}
