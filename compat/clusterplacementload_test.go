@@ -118,7 +118,7 @@ func (l *placedLoad) topics() (names []string) {
 // stream writes numbered records, some of them in a batch.
 func (l *placedLoad) stream(topic *placedTopic) (err error) {
 	topic.acks, err = topic.writer.Stream(l.ctx, suite.StreamOptions{
-		ProduceOptions: suite.ProduceOptions{Topic: topic.name, Acks: "all", Codec: topic.codec, Idempotent: true, LingerMs: 30},
+		ProduceOptions: suite.ProduceOptions{Topic: topic.name, Acks: "all", Codec: topic.codec, Idempotent: true, LingerMs: 100},
 		Prefix:         topic.name + "-", Window: 20, OnAck: func(n int) { topic.count.Store(int64(n)) },
 	}, l.stop)
 	return err
@@ -155,14 +155,15 @@ func (l *placedLoad) overwrite(topic *placedTopic) error {
 	})
 }
 
-// again has a client do something every 20 ms until the load is to end. n counts.
+// again has a client do something every 50 ms until the load is to end. n counts. As the writers, it leaves the brokers' JVMs room: what
+// is shown is that all go on, not how fast.
 func (l *placedLoad) again(do func(client *kgo.Client, n int) error, opts ...kgo.Opt) error {
 	client, err := kgo.NewClient(append(opts, kgo.SeedBrokers(l.servers...))...)
 	if err != nil {
 		return err
 	}
 	defer client.Close()
-	ticks := time.NewTicker(20 * time.Millisecond)
+	ticks := time.NewTicker(50 * time.Millisecond)
 	defer ticks.Stop()
 	for n := 0; l.pace(ticks); n++ {
 		if err := do(client, n); err != nil {
@@ -220,14 +221,14 @@ func (l *placedLoad) goesOn(t *testing.T) {
 	})
 }
 
-// finish ends the writers and judges: what was acknowledged is where it was acknowledged, and nothing else is there.
-func (l *placedLoad) finish(t *testing.T) {
+// finish ends the writers and judges: what was acknowledged is where it was acknowledged, and nothing else is there. It returns how
+// many records can be read.
+func (l *placedLoad) finish(t *testing.T) (records int) {
 	t.Helper()
 	close(l.stop)
 	if !endsWithin(clusterLimit, l.running.Wait) {
 		t.Fatal("the writers do not end")
 	}
-	records := 0
 	for _, topic := range l.all {
 		read, err := l.ref.Consume(limited(t, clusterLimit), suite.ConsumeOptions{
 			Topic: topic.name, From: map[int32]int64{0: suite.Earliest}, ReadCommitted: true,
@@ -249,6 +250,7 @@ func (l *placedLoad) finish(t *testing.T) {
 		}
 	}
 	harness.Progress("%s: %d records in %d topics, each once", t.Name(), records, len(l.all))
+	return records
 }
 
 func (p *placedTopic) judgeStream(read []suite.Record) error {

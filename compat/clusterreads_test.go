@@ -242,7 +242,7 @@ func (p *placed) readNearByJava(ctx context.Context, t *testing.T, topic string,
 // throttled moves a topic from each kind of broker to the other by kafka-reassign-partitions with a throttle, which holds until it is
 // lifted.
 func (p *placed) throttled(t *testing.T) {
-	const rate, records = 400_000, 8000 // of 1 KB
+	const rate, records = 400_000, 24_000 // of 1 KB: a minute, of which a busy machine may take much to ask
 	moves := map[string][2]int{"throttled-to-ottla": {1, 4}, "throttled-to-kafka": {3, 2}}
 	before, plan := map[string]map[int64][]byte{}, []map[string]any{}
 	for topic, move := range moves {
