@@ -3,6 +3,7 @@
 package compat
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -17,6 +18,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"ottla/compat/driver"
 	"ottla/compat/franz"
@@ -402,6 +404,22 @@ func (d *disked) whole(t *testing.T) {
 	}
 	d.load.goesOn(t)
 	harness.Progress("%s: all replicas are in sync again, in %v", t.Name(), d.counts(d.victim))
+}
+
+// prefer makes the broker whose replica comes first the leader of a topic's only partition, once it is in sync.
+func (p *placed) prefer(t *testing.T, broker *harness.Member, topic string) {
+	t.Helper()
+	eventually(t, fmt.Sprintf("%s to lead %s", broker.Name(), topic), func(ctx context.Context) error {
+		found, err := metadataOf(ctx, p.client, topic)
+		if err = cmp.Or(err, kerr.ErrorForCode(found.ErrorCode)); err != nil || found.Partitions[0].Leader == int32(broker.ID) {
+			return err
+		}
+		elections, election := kmsg.NewPtrElectLeadersRequest(), kmsg.NewElectLeadersRequestTopic()
+		election.Topic, election.Partitions = topic, []int32{0}
+		elections.Topics = append(elections.Topics, election)
+		_, err = elections.RequestWith(ctx, p.client)
+		return cmp.Or(err, fmt.Errorf("it is led by %d", found.Partitions[0].Leader))
+	})
 }
 
 // hangs: every write and fsync of a directory hangs, until it is thawed after the broker was killed. Apache Kafka's broker waits for it.

@@ -154,7 +154,7 @@ case "${1:-}" in
     ;;
   cluster)
     "$here/install.sh"
-    run_tests 'TestCluster(Broker|Refused|Static|Snapshot|Mixed|Failover|Versions)' 30m
+    run_tests 'TestCluster(Broker|Refused|Static|Snapshot|Mixed|Failover|FollowerLag|Versions)' 30m
     ;;
   cluster-directories)
     "$here/install.sh"
