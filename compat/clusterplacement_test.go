@@ -5,6 +5,7 @@ package compat
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -12,6 +13,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
@@ -34,7 +36,7 @@ type placed struct {
 // placedProperties are those of all members. Sessions are long: a broker that hangs is to be seen by its leaders, not by the
 // controllers.
 var placedProperties = map[string]string{
-	"broker.session.timeout.ms": "60000", "replica.lag.time.max.ms": "5000", "min.insync.replicas": "2", "transaction.state.log.min.isr": "2",
+	"broker.session.timeout.ms": "20000", "replica.lag.time.max.ms": "5000", "min.insync.replicas": "2", "transaction.state.log.min.isr": "2",
 	"replication.quota.window.num": "2", // of Apache Kafka's brokers, whose throttles otherwise begin with ten seconds' worth at once
 	"replica.selector.class":       "org.apache.kafka.common.replica.RackAwareReplicaSelector",
 	"log.cleaner.backoff.ms":       "500", "log.cleaner.dedupe.buffer.size": "4194304",
@@ -202,21 +204,45 @@ func TestClusterPlacement(t *testing.T) {
 	t.Run("files", p.files)
 }
 
+// TestClusterTurns is the first part of it alone.
+func TestClusterTurns(t *testing.T) {
+	p := startPlaced(t, harness.Kafka, harness.Kafka, harness.Ottla, harness.Ottla)
+	p.leaders(t, 1, []int32{1, 2, 3}, []int32{1, 3, 4})
+	p.files(t)
+}
+
+// placedLine is what is kept of a cluster in which each broker led in turn for long.
+type placedLine struct {
+	Date            string
+	Brokers         []harness.Kind
+	Rounds          int // in each of them every broker led once
+	Topics, Records int
+	Seconds         float64 // while clients wrote
+}
+
 // TestClusterPlacementLong is the first part of it for longer, in clusters of three brokers: two of Apache Kafka and one of Ottla, and
-// one and two. OTTLA_CLUSTER_ROUNDS is how often each broker leads (20).
+// one and two. OTTLA_CLUSTER_ROUNDS is how often each broker leads (20). A line of each is appended to testdata/soak/clusterplacement.jsonl.
 func TestClusterPlacementLong(t *testing.T) {
 	rounds := setting(t, "OTTLA_CLUSTER_ROUNDS", 20)
 	for _, second := range []harness.Kind{harness.Kafka, harness.Ottla} {
 		t.Run("kafka-"+string(second)+"-ottla", func(t *testing.T) {
 			p := startPlaced(t, harness.Kafka, second, harness.Ottla)
-			p.leaders(t, rounds, []int32{1, 2, 3})
+			kept := p.leaders(t, rounds, []int32{1, 2, 3})
 			p.files(t)
+			line, err := json.Marshal(kept)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !t.Failed() {
+				appendLine(t, soakPath(t, "clusterplacement.jsonl"), line)
+			}
 		})
 	}
 }
 
 // leaders has each broker lead each partition in turn, so many times, while clients write.
-func (p *placed) leaders(t *testing.T, rounds int, sets ...[]int32) {
+func (p *placed) leaders(t *testing.T, rounds int, sets ...[]int32) placedLine {
+	began := time.Now()
 	l := p.startLoad(t, sets)
 	for range rounds {
 		for _, b := range p.Brokers {
@@ -224,7 +250,11 @@ func (p *placed) leaders(t *testing.T, rounds int, sets ...[]int32) {
 			l.goesOn(t)
 		}
 	}
-	l.finish(t)
+	kept := placedLine{Date: began.UTC().Format(time.DateOnly), Rounds: rounds, Topics: len(l.all), Seconds: time.Since(began).Seconds()}
+	for _, b := range p.Brokers {
+		kept.Brokers = append(kept.Brokers, b.Kind)
+	}
+	kept.Records = l.finish(t)
 	for _, topic := range l.all {
 		if topic.compacted() {
 			p.sameValues(t, topic)
@@ -233,6 +263,7 @@ func (p *placed) leaders(t *testing.T, rounds int, sets ...[]int32) {
 		}
 	}
 	p.verifyReplicas(t, l.topics())
+	return kept
 }
 
 // sameReplicas waits until all replicas of a topic's only partition are the same bytes.
