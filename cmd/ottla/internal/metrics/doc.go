@@ -7,7 +7,8 @@
 // committed offsets: a group.Survey through the shard, answered among the group's
 // other requests, waited for no longer than Source.Patience.
 //
-// It is not a time series: rates and averages are the scraper's to make. The only
+// It is not a time series: rates and averages are the scraper's to make, but for
+// what Apache Kafka shows as a rate only (MinFetchRate, kept by storage/fetcher). The only
 // memory between scrapes are the histograms behind the percentiles (percentiles.go)
 // and the timestamps of first unconsumed records (firsts.go).
 //
