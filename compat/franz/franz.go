@@ -142,7 +142,8 @@ func (c *Client) Stream(ctx context.Context, o suite.StreamOptions, stop <-chan 
 	if err != nil {
 		return nil, err
 	}
-	client, err := c.connect(append(opts, kgo.RequestRetries(1000), kgo.RetryBackoffFn(func(int) time.Duration {
+	// A server that dies in the moment in which it is connected to must not look as if it wanted SASL.
+	client, err := c.connect(append(opts, kgo.RequestRetries(1000), kgo.AlwaysRetryEOF(), kgo.RetryBackoffFn(func(int) time.Duration {
 		return 50 * time.Millisecond
 	}))...)
 	if err != nil {
