@@ -39,6 +39,9 @@ func (s *Store) Create(tp protocol.TopicPartition, topicID protocol.TopicID, dir
 		}
 		l, err := s.createIn(d, tp.String(), tp, topicID)
 		if err == nil {
+			if !dir.IsZero() && d.ID != dir {
+				s.o.Logger.Warn("the log directory of a partition is gone, and what it held; the partition is made anew", "partition", tp, "was", dir, "directory", d.Path)
+			}
 			s.register(tp, l, d, protocol.NoOffset, false)
 			return l, s.offline(d)
 		}

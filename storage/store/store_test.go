@@ -1,9 +1,11 @@
 package store
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io/fs"
+	"log/slog"
 	"math/rand/v2"
 	"os"
 	"path"
@@ -414,7 +416,10 @@ func TestNamesInADirectory(t *testing.T) {
 
 func TestFewestPartitionsFirst(t *testing.T) {
 	m := formatted(t, "a", "b", "c")
-	s := open(t, options(m, "a", "b", "c"))
+	var said bytes.Buffer
+	o := options(m, "a", "b", "c")
+	o.Logger = slog.New(slog.NewTextHandler(&said, nil))
+	s := open(t, o)
 	var got []string
 	for i := range int32(7) {
 		create(t, s, tp("t", i))
@@ -435,6 +440,9 @@ func TestFewestPartitionsFirst(t *testing.T) {
 	}
 	if id, _ := s.DirectoryOf(tp("u", 1)); id != directoryID(1) {
 		t.Errorf("instead of a directory that is no longer there %s was used", id)
+	}
+	if told := strings.Count(said.String(), "is made anew"); told != 1 || !strings.Contains(said.String(), "partition=u-1 was="+directoryID(9).String()) {
+		t.Errorf("it was told %d times: %s", told, said.String())
 	}
 	for _, bad := range []string{"", "a/b", "..", strings.Repeat("x", 250)} {
 		if _, err := s.Create(tp(bad, 0), topicID("x"), protocol.DirectoryID{}); err == nil && bad != ".." {
