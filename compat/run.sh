@@ -12,7 +12,7 @@
 #   run.sh compaction  the same input compacted by Ottla and by Apache Kafka, directories exchanged; Apache Kafka's LogCompactionTester
 #   run.sh compaction-long   that tester with OTTLA_COMPACTION_MESSAGES messages (1000000) on both at the same time, measured
 #   run.sh handover    directories of Apache Kafka 4.4.0, 4.1.2 and 3.9.2 to Ottla and back
-#   run.sh cluster     brokers of Ottla, alone and beside Apache Kafka's, under Apache Kafka's controllers
+#   run.sh cluster     brokers of Ottla, alone and beside Apache Kafka's, under Apache Kafka's controllers; each of four leads in turn
 #   run.sh cluster-directories   brokers with two log directories: replicas placed and moved, directories that fail, hang, come back, come
 #                      back empty (needs root for loop devices)
 #   run.sh cluster-placement   brokers of both kinds side by side: each leads, coordinates, hangs, is read from, is reassigned in turn
@@ -154,7 +154,7 @@ case "${1:-}" in
     ;;
   cluster)
     "$here/install.sh"
-    run_tests 'TestCluster(Broker|Refused|Static|Snapshot|Mixed|Failover|FollowerLag|Versions)' 30m
+    run_tests 'TestCluster(Broker|Refused|Static|Snapshot|Mixed|Failover|FollowerLag|Versions|Turns)' 45m
     ;;
   cluster-directories)
     "$here/install.sh"
