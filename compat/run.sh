@@ -171,7 +171,7 @@ case "${1:-}" in
     ;;
   cluster-move)
     "$here/install.sh"
-    run_tests TestClusterMove 30m
+    run_tests "Test(ClusterMove|TransactionRetries)" 30m
     ;;
   cluster-move-long)
     "$here/install.sh"
