@@ -21,7 +21,7 @@ import (
 
 // retries are what a producer asks again of the next coordinator, after what it had done with the one before: steps of its
 // transactional id, and what it is told, which is a code and the epoch to go on with. An end of transactions v2 is commit or abort, one
-// of v1 commit4 or abort4; hold adds a partition that takes no marker. Ottla says otherwise where ottla is given (DIFFERENCES 14).
+// of v1 commit4 or abort4; hold adds a partition that takes no marker. Ottla says otherwise where ottla is given (DIFFERENCES 12).
 var retries = []struct{ before, again, told, ottla string }{
 	{"init add", "commit:0", "NONE 1", ""},
 	{"init add", "abort:0", "NONE 1", ""},
