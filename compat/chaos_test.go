@@ -168,17 +168,23 @@ func soak(t *testing.T, name string, seed uint64, round func(*testing.T, uint64)
 	}
 	for range setting(t, "OTTLA_CHAOS_ROUNDS", 10) {
 		ok := t.Run(fmt.Sprintf("seed-%d", seed), func(t *testing.T) {
-			line, err := json.Marshal(round(t, seed))
-			if err != nil {
-				t.Fatal(err)
-			}
-			appendLine(t, path, line)
+			appendJSON(t, name, round(t, seed))
 		})
 		if !ok {
 			return
 		}
 		seed++
 	}
+}
+
+// appendJSON appends a line to a record of long runs.
+func appendJSON(t *testing.T, name string, of any) {
+	t.Helper()
+	line, err := json.Marshal(of)
+	if err != nil {
+		t.Fatal(err)
+	}
+	appendLine(t, soakPath(t, name), line)
 }
 
 func appendLine(t *testing.T, path string, line []byte) {

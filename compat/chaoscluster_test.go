@@ -4,7 +4,6 @@ package compat
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"os"
 	"os/exec"
@@ -233,11 +232,7 @@ func TestChaosClusterCalm(t *testing.T) {
 		t.Run(serverName(kind), func(t *testing.T) {
 			t.Setenv("OTTLA_COMPAT_TARGET", string(kind))
 			p := siegePlan{seed: 1, duration: duration, fileSystem: "ext4", controllers: 1, calm: true}
-			line, err := json.Marshal(lineOf(t, p))
-			if err != nil {
-				t.Fatal(err)
-			}
-			appendLine(t, soakPath(t, "chaosclustercalm.jsonl"), line)
+			appendJSON(t, "chaosclustercalm.jsonl", lineOf(t, p))
 		})
 	}
 }

@@ -217,11 +217,7 @@ func TestClusterBroker(t *testing.T) {
 	createTopic(t, client, "fourth", 2, 1)
 
 	sameMetadata(t, c, broker)
-	java, err := driver.StartJava(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = java.Close() })
+	java := startJava(t, t.TempDir())
 	dumpMetadata(t, java, broker)
 }
 

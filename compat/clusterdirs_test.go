@@ -60,9 +60,7 @@ func TestClusterDirectories(t *testing.T) {
 
 func startDisked(t *testing.T, kinds ...harness.Kind) *disked {
 	t.Helper()
-	if os.Getuid() != 0 {
-		t.Fatal("a loop device and its mount need root: run this as root")
-	}
+	needRoot(t)
 	d := &disked{replica: map[string][]int32{}}
 	c := startCluster(t, harness.ClusterOptions{Controllers: 1, Features: harness.LetIn, Properties: map[string]string{
 		"min.insync.replicas": "2", "replica.lag.time.max.ms": "5000", "auto.leader.rebalance.enable": "false",
@@ -93,11 +91,7 @@ func startDisked(t *testing.T, kinds ...harness.Kind) *disked {
 		startMember(t, m)
 	}
 	d.victim = c.Brokers[0]
-	var err error
-	if d.java, err = driver.StartJava(t.TempDir()); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = d.java.Close() })
+	d.java = startJava(t, t.TempDir())
 	d.client = clusterClient(t, c.Bootstrap(), kgo.RequiredAcks(kgo.AllISRAcks()))
 	for n := range 6 {
 		d.make(t, []int32{1, 2, 3}, n)

@@ -16,7 +16,6 @@ import (
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
 
-	"ottla/compat/driver"
 	"ottla/compat/harness"
 	"ottla/compat/powercut"
 )
@@ -43,9 +42,7 @@ func TestClusterEligible(t *testing.T) {
 
 func startEligible(t *testing.T, kind harness.Kind) *eligible {
 	t.Helper()
-	if os.Getuid() != 0 {
-		t.Fatal("a loop device and its mount need root: run this as root")
-	}
+	needRoot(t)
 	e := &eligible{disk: newHungDisk(t)}
 	c := startCluster(t, harness.ClusterOptions{
 		Controllers: 1, Features: append(slices.Clone(harness.LetIn), "eligible.leader.replicas.version=1"), HeapMegabytes: 256,
@@ -71,11 +68,7 @@ func startEligible(t *testing.T, kind harness.Kind) *eligible {
 			t.Fatal(err)
 		}
 	}
-	var err error
-	if e.java, err = driver.StartJava(t.TempDir()); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = e.java.Close() })
+	e.java = startJava(t, t.TempDir())
 	e.placed.client = clusterClient(t, c.Bootstrap(), kgo.RequiredAcks(kgo.AllISRAcks()))
 	e.writer = &writer{client: e.placed.client, topic: "eligible"}
 	e.create(t, "eligible", map[string]string{"min.insync.replicas": "2"}, 1, 2, 3)

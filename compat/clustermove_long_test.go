@@ -4,8 +4,6 @@ package compat
 
 import (
 	"fmt"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -22,14 +20,7 @@ func TestClusterMoveLong(t *testing.T) {
 	if t.Failed() {
 		return
 	}
-	f, err := os.OpenFile(filepath.Join(harness.Root(), "testdata", "soak", "clustermove.txt"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = f.Close() }()
-	if _, err := fmt.Fprintf(f, "%s, %s of calm before each step\n%s\n", time.Now().UTC().Format(time.DateOnly), m.calm, table); err != nil {
-		t.Fatal(err)
-	}
+	appendLine(t, soakPath(t, "clustermove.txt"), fmt.Appendf(nil, "%s, %s of calm before each step\n%s", time.Now().UTC().Format(time.DateOnly), m.calm, table))
 }
 
 // table tells of each step how long it took, and what was acknowledged each second before it and from its start on.

@@ -36,8 +36,7 @@ type moving struct {
 	admin    *kadm.Client
 	operator *operator
 	load     *moveLoad
-	calm     time.Duration // before each step; 0: nothing is measured
-	dirs     map[*harness.Member][]string
+	calm     time.Duration             // before each step; 0: nothing is measured
 	logged   map[*harness.Member]int64 // how long the log was when Apache Kafka took the directory over
 	steps    []moveStep
 }
@@ -94,29 +93,20 @@ func startMoving(t *testing.T, calm time.Duration) *moving {
 		"min.insync.replicas": "2", "broker.session.timeout.ms": "6000",
 		"share.coordinator.state.topic.replication.factor": "3", "share.coordinator.state.topic.min.isr": "2",
 	}})
-	m := &moving{T: t, c: c, calm: calm, dirs: map[*harness.Member][]string{}, logged: map[*harness.Member]int64{}}
-	several := []string{t.TempDir(), t.TempDir()}
+	m := &moving{T: t, c: c, calm: calm, logged: map[*harness.Member]int64{}}
 	started := make(chan error, 3)
 	for i := range 3 {
 		var properties map[string]string
 		if i == 1 {
-			properties = map[string]string{"log.dirs": strings.Join(several, ",")}
+			properties = map[string]string{"log.dirs": t.TempDir() + "," + t.TempDir()}
 		}
 		b, err := c.AddBroker(harness.Kafka, properties)
 		if err != nil {
 			t.Fatal(err)
 		}
-		m.dirs[b] = []string{b.DataDir()}
-		if i == 1 {
-			m.dirs[b] = several
-		}
 		go func() { started <- b.Start(limited(t, clusterLimit)) }()
 	}
-	java, err := driver.StartJava(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = java.Close() })
+	java := startJava(t, t.TempDir())
 	for range 3 {
 		if err := <-started; err != nil {
 			t.Fatal(err)
@@ -201,11 +191,11 @@ func (m *moving) replace(b *harness.Member, to harness.Kind, end func(*harness.M
 // checkDirs judges what a broker has left.
 func (m *moving) checkDirs(b *harness.Member) {
 	m.Helper()
-	noFaults(m.T, fmt.Sprintf("broker %d (%s) has left", b.ID, serverName(b.Kind)), m.dirs[b]...)
+	noFaults(m.T, fmt.Sprintf("broker %d (%s) has left", b.ID, serverName(b.Kind)), b.Directories()...)
 	if m.calm > 0 || b.Kind == harness.Kafka {
 		return // what Ottla has left is looked at, and not while anything is measured: that takes minutes of long logs
 	}
-	dumpEveryFile(m.T, m.operator.java, b.Kind, m.dirs[b]...)
+	dumpEveryFile(m.T, m.operator.java, b.Kind, b.Directories()...)
 }
 
 // adopt has the operator examine a directory.
@@ -223,7 +213,6 @@ func (m *moving) join(kind harness.Kind, all string) (joined *harness.Member) {
 	m.Helper()
 	m.step(fmt.Sprintf("broker %d, %s, is added and takes its share", len(m.c.Brokers)+1, serverName(kind)), func() {
 		joined = addBroker(m.T, m.c, kind, nil)
-		m.dirs[joined] = []string{joined.DataDir()}
 		m.operator.reassign(all)
 		m.operator.run("bin/kafka-leader-election.sh --bootstrap-server HOST:9092 --election-type preferred --all-topic-partitions")
 	})
@@ -250,7 +239,7 @@ func (m *moving) leave(b *harness.Member, rest string) {
 		stopMember(m.T, b)
 		m.operator.unregister(b.ID)
 	})
-	noFaults(m.T, fmt.Sprintf("broker %d, drained, has left", b.ID), m.dirs[b]...)
+	noFaults(m.T, fmt.Sprintf("broker %d, drained, has left", b.ID), b.Directories()...)
 }
 
 // share counts the replicas of a broker, and those that it leads.
@@ -282,25 +271,16 @@ func (m *moving) equalReplicas() {
 		name := fmt.Sprintf("%s-%d", p.Topic, p.Partition)
 		eventually(m.T, "equal replicas of "+name, func(context.Context) (err error) {
 			for _, other := range p.Replicas[1:] {
-				err = errors.Join(err, sameReplica(m.dirOf(p.Replicas[0], name), m.dirOf(other, name)))
+				err = errors.Join(err, sameReplica(m.replica(p.Replicas[0], name), m.replica(other, name)))
 			}
 			return err
 		})
 	})
 }
 
-// dirOf is where a broker has a partition.
-func (m *moving) dirOf(id int32, partition string) string {
-	for b, dirs := range m.dirs {
-		for _, dir := range dirs {
-			if path := filepath.Join(dir, partition); b.ID == int(id) {
-				if _, err := os.Stat(path); err == nil {
-					return path
-				}
-			}
-		}
-	}
-	return fmt.Sprintf("%s of broker %d", partition, id) // nowhere
+// replica is where a broker has a partition.
+func (m *moving) replica(broker int32, partition string) string {
+	return m.c.Brokers[broker-1].ReplicaDir(partition)
 }
 
 // byStorage are the warnings of those parts of Apache Kafka that read and write files; others warn of brokers that come and go.

@@ -5,7 +5,6 @@ package compat
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -62,11 +61,7 @@ func startPlaced(t *testing.T, kinds ...harness.Kind) *placed {
 		racks[kind]++
 		go func() { started <- m.Start(limited(t, clusterLimit)) }()
 	}
-	var err error
-	if p.java, err = driver.StartJava(t.TempDir()); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = p.java.Close() })
+	p.java = startJava(t, t.TempDir())
 	for range kinds {
 		if err := <-started; err != nil {
 			t.Fatal(err)
@@ -229,12 +224,8 @@ func TestClusterPlacementLong(t *testing.T) {
 			p := startPlaced(t, harness.Kafka, second, harness.Ottla)
 			kept := p.leaders(t, rounds, []int32{1, 2, 3})
 			p.files(t)
-			line, err := json.Marshal(kept)
-			if err != nil {
-				t.Fatal(err)
-			}
 			if !t.Failed() {
-				appendLine(t, soakPath(t, "clusterplacement.jsonl"), line)
+				appendJSON(t, "clusterplacement.jsonl", kept)
 			}
 		})
 	}

@@ -18,11 +18,7 @@ import (
 func TestConsumers(t *testing.T) {
 	need(t, "python")
 	node := startNode(t, "consumers", nextgen.Properties())
-	java, err := driver.StartJava(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = java.Close() })
+	java := startJava(t, t.TempDir())
 	python, err := driver.StartPython(t.TempDir())
 	if err != nil {
 		t.Fatal(err)

@@ -28,11 +28,7 @@ func TestDump(t *testing.T) {
 	stopCleanly(t, node)
 	checkFiles(t, "the loaded node has left", node.DataDir())
 
-	java, err := driver.StartJava(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = java.Close() })
+	java := startJava(t, t.TempDir())
 	t.Run("DumpLogSegments", func(t *testing.T) { dumpEveryFile(t, java, node.Kind(), node.DataDir()) })
 	t.Run("ApacheKafkaOnTheDirectory", func(t *testing.T) { handOver(t, node, harness.Kafka, topics, before) })
 }

@@ -56,14 +56,8 @@ func TestFullDisk(t *testing.T) {
 			t.Fatalf("run `compat/run.sh install` first: %v", err)
 		}
 	}
-	if os.Getuid() != 0 {
-		t.Fatal("a loop device and its mount need root: run this as root")
-	}
-	java, err := driver.StartJava(workDir(t))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = java.Close() })
+	needRoot(t)
+	java := startJava(t, workDir(t))
 	command := "compat/run.sh fulldisk"
 	if target(t) == harness.Kafka {
 		command = "compat/run.sh control-fulldisk"

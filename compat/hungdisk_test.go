@@ -50,9 +50,7 @@ func TestHungDisk(t *testing.T) {
 			t.Fatalf("run `compat/run.sh install` first: %v", err)
 		}
 	}
-	if os.Getuid() != 0 {
-		t.Fatal("a loop device and its mount need root: run this as root")
-	}
+	needRoot(t)
 	good, bad := newHungDisk(t), newHungDisk(t)
 	h := newHung(t, "hung-two", bad, good.Mount+"/data,"+bad.Mount+"/data")
 	h.start()

@@ -183,11 +183,7 @@ func TestLag(t *testing.T) {
 		Properties: map[string]string{"ottla.metrics.listener": at, "offsets.topic.num.partitions": "5"},
 	})
 	defer explain(t, node)
-	java, err := driver.StartJava(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = java.Close() })
+	java := startJava(t, t.TempDir())
 	l := &lagT{T: t, ctx: cellContext(t), node: node, java: java, ref: franz.New(node.Addr()), at: at}
 	if err := l.ref.CreateTopic(l.ctx, lagTopic, lagPartitions, nil); err != nil {
 		t.Fatal(err)

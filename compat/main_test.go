@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"ottla/compat/driver"
 	"ottla/compat/harness"
 	"ottla/compat/suite"
 )
@@ -33,6 +34,25 @@ func need(t *testing.T, programs ...string) {
 	if err := harness.CheckInstalled(programs...); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// needRoot is for tests that make file systems.
+func needRoot(t *testing.T) {
+	t.Helper()
+	if os.Getuid() != 0 {
+		t.Fatal("a loop device and its mount need root: run this as root")
+	}
+}
+
+// startJava starts the Java driver in a directory; it is ended with the test.
+func startJava(t *testing.T, dir string) *driver.Process {
+	t.Helper()
+	java, err := driver.StartJava(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = java.Close() })
+	return java
 }
 
 // workDir is a temporary directory of the test; OTTLA_COMPAT_KEEP names a folder in which it is made and left, to look at.

@@ -39,9 +39,7 @@ func TestPowerCut(t *testing.T) {
 			t.Fatalf("run `compat/run.sh install` first: %v", err)
 		}
 	}
-	if os.Getuid() != 0 {
-		t.Fatal("a loop device and its mount need root: run this as root")
-	}
+	needRoot(t)
 	cuts, seed := setting(t, "OTTLA_POWERCUTS", defaultPowerCuts), uint64(time.Now().UnixNano())
 	harness.Progress("seed %d", seed)
 	random := rand.New(rand.NewPCG(seed, 0))

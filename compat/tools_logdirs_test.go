@@ -27,11 +27,7 @@ func TestLogDirs(t *testing.T) {
 		Properties: map[string]string{"log.dirs": first + "," + second, "log.index.interval.bytes": "2048"},
 	})
 	defer explain(t, node)
-	java, err := driver.StartJava(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = java.Close() })
+	java := startJava(t, t.TempDir())
 	tools := &toolT{cell: &cell{T: t}, ctx: cellContext(t), java: java, node: node, ref: franz.New(node.Addr()), dir: t.TempDir()}
 
 	tools.create("quiet", 2, map[string]string{"segment.bytes": "1048576"})

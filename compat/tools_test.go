@@ -35,11 +35,7 @@ type toolCase struct {
 func TestTools(t *testing.T) {
 	need(t, "kcat")
 	node := startNode(t, "tools", nil)
-	java, err := driver.StartJava(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = java.Close() })
+	java := startJava(t, t.TempDir())
 	results := suite.NewResults("tools", serverName(node.Kind()), "compat/run.sh tools")
 	for _, c := range toolCases() {
 		name := c.tool + " " + c.what

@@ -13,7 +13,6 @@ import (
 	"testing"
 	"time"
 
-	"ottla/compat/driver"
 	"ottla/compat/harness"
 	"ottla/protocol"
 	"ottla/protocol/compress"
@@ -46,11 +45,7 @@ func TestTransactionLog(t *testing.T) {
 		t.Errorf("all transactions have ended, and the first unstable offset is %d", view.FirstUnstableOffset)
 	}
 
-	java, err := driver.StartJava(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = java.Close() })
+	java := startJava(t, t.TempDir())
 	files := func(pattern string) []string {
 		found, err := filepath.Glob(filepath.Join(dir, pattern))
 		if err != nil || len(found) == 0 {

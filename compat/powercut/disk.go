@@ -1,6 +1,7 @@
 package powercut
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"os/exec"
@@ -8,6 +9,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"ottla/compat/suite"
 )
 
 // Both file systems have the call under the same number (EXT4_IOC_SHUTDOWN, XFS_IOC_GOINGDOWN), with the same flags.
@@ -121,14 +124,10 @@ func (d *Disk) unmount() error {
 }
 
 // eventually tries for half a minute.
-func eventually(try func() error) (err error) {
-	for range 300 {
-		if err = try(); err == nil {
-			return nil
-		}
-		<-time.After(100 * time.Millisecond)
-	}
-	return err
+func eventually(try func() error) error {
+	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	defer cancel()
+	return suite.Eventually(ctx, try)
 }
 
 // Close unmounts the file system and gives the device back.
