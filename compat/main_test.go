@@ -127,6 +127,34 @@ func finish(t *testing.T, results *suite.Results) {
 	}
 }
 
+// compareControl compares a text line by line with the record under testdata/control, or makes the record: Apache Kafka with
+// OTTLA_COMPAT_RESULTS.
+func compareControl(t *testing.T, kind harness.Kind, name, got string) {
+	t.Helper()
+	path := filepath.Join(harness.Root(), "testdata", "control", name)
+	if kind == harness.Kafka && os.Getenv("OTTLA_COMPAT_RESULTS") != "" {
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	content, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatalf("there is no record (make control makes it): %v", err)
+	}
+	is, want := strings.Split(got, "\n"), strings.Split(string(content), "\n")
+	for i := range max(len(is), len(want)) {
+		if at(is, i) != at(want, i) {
+			t.Errorf("line %d:\n  is   %s\n  want %s", i+1, at(is, i), at(want, i))
+		}
+	}
+	if t.Failed() {
+		t.Logf("all of it:\n%s", got)
+	}
+}
+
 // serverName is the heading of the results.
 func serverName(kind harness.Kind) string {
 	if kind == harness.Kafka {

@@ -37,10 +37,11 @@
 #   run.sh rebalance   a group of a hundred real members on a thousand partitions, on both
 #   run.sh lag         the metrics of consumer lag beside ConsumerGroupCommand
 #   run.sh diff        raw requests, every field of the answers compared with the record of Apache Kafka
-#   run.sh control     clients, consumers, tools, applications, diff and fulldisk against Apache Kafka 4.4.0, recorded under
+#   run.sh control     clients, consumers, tools, applications, diff, fulldisk and eligible against Apache Kafka 4.4.0, recorded under
 #                      testdata/control/ (fulldisk needs root for loop devices)
 #   run.sh control-diff   of it only diff
 #   run.sh control-fulldisk   of it only fulldisk
+#   run.sh control-eligible   of it only what becomes of eligible leader replicas (root)
 #   run.sh control-soak   soak-chaos (OTTLA_CHAOS_ROUNDS rounds, 2, of OTTLA_CHAOS_SECONDS, 180) and soak-eos (OTTLA_EOS_MINUTES, 5) against it
 #   run.sh control-soak-chaos-cluster   soak-chaos-cluster (OTTLA_CHAOS_ROUNDS rounds, 3) against three brokers of Apache Kafka
 #   run.sh control-sample   a few cells against Apache Kafka again, compared with what is recorded; and RESULTS.md is in step (for CI)
@@ -261,6 +262,7 @@ case "${1:-}" in
     run_tests TestDiff 25m
     on_disks
     run_tests TestFullDisk 15m
+    run_tests TestClusterEligible 15m
     ;;
   control-diff)
     "$here/install.sh"
@@ -274,6 +276,13 @@ case "${1:-}" in
     export OTTLA_COMPAT_TARGET=kafka
     results "$root/testdata/control"
     run_tests TestFullDisk 15m
+    ;;
+  control-eligible)
+    "$here/install.sh"
+    on_disks
+    export OTTLA_COMPAT_TARGET=kafka
+    results "$root/testdata/control"
+    run_tests TestClusterEligible 15m
     ;;
   control-soak)
     "$here/install.sh"

@@ -12,7 +12,6 @@ import (
 	"strings"
 	"time"
 
-	"ottla/compat/harness"
 	"ottla/compat/suite"
 )
 
@@ -106,32 +105,10 @@ func sortedChoices(line string) string {
 	return before + ": " + strings.Join(list, ", ")
 }
 
-// compare compares with the record, or makes it: Apache Kafka with OTTLA_COMPAT_RESULTS.
+// compare compares with the record, or makes it.
 func (s *script) compare() {
 	s.t.Helper()
-	path := filepath.Join(harness.Root(), "testdata", "control", "tools", s.name+".txt")
-	got := s.text.String()
-	if s.t.node.Kind() == harness.Kafka && os.Getenv("OTTLA_COMPAT_RESULTS") != "" {
-		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-			s.t.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
-			s.t.Fatal(err)
-		}
-	}
-	content, err := os.ReadFile(path)
-	if err != nil {
-		s.t.Fatalf("there is no record (make control makes it): %v", err)
-	}
-	is, want := strings.Split(got, "\n"), strings.Split(string(content), "\n")
-	for i := range max(len(is), len(want)) {
-		if at(is, i) != at(want, i) {
-			s.t.Errorf("line %d:\n  is   %s\n  want %s", i+1, at(is, i), at(want, i))
-		}
-	}
-	if s.t.Failed() {
-		s.t.Logf("all of it:\n%s", got)
-	}
+	compareControl(s.t.T, s.t.node.Kind(), filepath.Join("tools", s.name+".txt"), s.text.String())
 }
 
 // hour is the distance of the records' timestamps; they begin at 2023-11-14T22:00:00Z.
