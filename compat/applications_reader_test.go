@@ -27,7 +27,7 @@ func (t *appT) tail(topic string, committed bool) *tail {
 	t.Helper()
 	opts := []kgo.Opt{
 		kgo.SeedBrokers(t.node.Addr()), kgo.ConsumeTopics(topic), kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()),
-		kgo.KeepControlRecords(), kgo.FetchMaxWait(100 * time.Millisecond),
+		kgo.KeepControlRecords(), kgo.FetchMaxWait(100 * time.Millisecond), kgo.AlwaysRetryEOF(),
 	}
 	if committed {
 		opts = append(opts, kgo.FetchIsolationLevel(kgo.ReadCommitted()))
@@ -54,15 +54,15 @@ func (r *tail) read(ctx context.Context) ([]suite.Record, error) {
 	}
 	for r.behind(ends) {
 		fetches := r.client.PollFetches(ctx)
-		if err := fetches.Err(); err != nil {
-			return nil, fmt.Errorf("read %s: %w", r.topic, err)
-		}
-		fetches.EachRecord(func(record *kgo.Record) {
+		fetches.EachRecord(func(record *kgo.Record) { // what comes beside an error does not come again
 			r.next[record.Partition] = record.Offset + 1
 			if !record.Attrs.IsControl() {
 				r.records = append(r.records, fromKgo(record))
 			}
 		})
+		if err := fetches.Err(); err != nil {
+			return nil, fmt.Errorf("read %s: %w", r.topic, err)
+		}
 	}
 	return r.records, nil
 }

@@ -91,9 +91,12 @@ func killMember(t *testing.T, m *harness.Member) {
 	}
 }
 
+// clusterClient lives through the end of servers.
 func clusterClient(t *testing.T, servers []string, more ...kgo.Opt) *kgo.Client {
 	t.Helper()
-	client, err := kgo.NewClient(append([]kgo.Opt{kgo.SeedBrokers(servers...), kgo.MetadataMinAge(100 * time.Millisecond), kgo.UnknownTopicRetries(-1)}, more...)...)
+	client, err := kgo.NewClient(append([]kgo.Opt{
+		kgo.SeedBrokers(servers...), kgo.MetadataMinAge(100 * time.Millisecond), kgo.UnknownTopicRetries(-1), kgo.AlwaysRetryEOF(),
+	}, more...)...)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -158,7 +158,7 @@ func (l *placedLoad) overwrite(topic *placedTopic) error {
 // again has a client do something every 50 ms until the load is to end. n counts. As the writers, it leaves the brokers' JVMs room: what
 // is shown is that all go on, not how fast.
 func (l *placedLoad) again(do func(client *kgo.Client, n int) error, opts ...kgo.Opt) error {
-	client, err := kgo.NewClient(append(opts, kgo.SeedBrokers(l.servers...))...)
+	client, err := kgo.NewClient(append(opts, kgo.SeedBrokers(l.servers...), kgo.AlwaysRetryEOF())...)
 	if err != nil {
 		return err
 	}
@@ -201,7 +201,7 @@ func (l *placedLoad) transact(topics []*placedTopic) error {
 			topic.count.Add(1)
 		}
 		return nil
-	}, kgo.TransactionalID(topics[0].name))
+	}, kgo.TransactionalID(topics[0].name), kgo.TransactionTimeout(clusterLimit))
 }
 
 // goesOn waits until something more of every topic is acknowledged.

@@ -155,7 +155,7 @@ func (r *eosRun) strike(duration time.Duration) {
 // feed writes the input by an idempotent producer until stop is closed: record i holds its number, or line i its words.
 func (l *eosLoad) feed(stop <-chan struct{}) {
 	client, err := kgo.NewClient(kgo.SeedBrokers(l.run.node.Addr()), kgo.RecordPartitioner(kgo.ManualPartitioner()), kgo.UnknownTopicRetries(-1),
-		kgo.RetryBackoffFn(func(int) time.Duration { return 50 * time.Millisecond }))
+		kgo.AlwaysRetryEOF(), kgo.RetryBackoffFn(func(int) time.Duration { return 50 * time.Millisecond }))
 	if err != nil {
 		l.run.Errorf("feed %s: %v", l.kind, err)
 		return

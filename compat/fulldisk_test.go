@@ -276,7 +276,7 @@ func (f *fullDisk) begin(ctx context.Context, java *driver.Process) error {
 		}
 	}
 	var err error
-	f.held, err = kgo.NewClient(kgo.SeedBrokers(addr), kgo.TransactionalID("held"), kgo.TransactionTimeout(10*time.Minute))
+	f.held, err = kgo.NewClient(kgo.SeedBrokers(addr), kgo.TransactionalID("held"), kgo.TransactionTimeout(10*time.Minute), kgo.AlwaysRetryEOF())
 	if err != nil {
 		return err
 	}
@@ -569,7 +569,7 @@ const committer = "committer"
 
 func (c *fullCommits) run(addr string, stop chan struct{}) {
 	defer c.over.Store(true)
-	client, err := kgo.NewClient(kgo.SeedBrokers(addr), kgo.RequestRetries(1000), kgo.RetryTimeout(fullDiskLimit))
+	client, err := kgo.NewClient(kgo.SeedBrokers(addr), kgo.RequestRetries(1000), kgo.RetryTimeout(fullDiskLimit), kgo.AlwaysRetryEOF())
 	if err != nil {
 		return
 	}

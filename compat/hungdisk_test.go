@@ -235,7 +235,7 @@ func (h *hung) load() {
 
 func (h *hung) produce(ctx context.Context, partition int32) {
 	defer h.ended.Done()
-	client, err := kgo.NewClient(kgo.SeedBrokers(h.node.Addr()), kgo.RecordPartitioner(kgo.ManualPartitioner()))
+	client, err := kgo.NewClient(kgo.SeedBrokers(h.node.Addr()), kgo.RecordPartitioner(kgo.ManualPartitioner()), kgo.AlwaysRetryEOF())
 	if err != nil {
 		h.t.Error(err)
 		return

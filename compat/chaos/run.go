@@ -210,6 +210,7 @@ func (r *run) client(opts ...kgo.Opt) (*kgo.Client, error) {
 	return kgo.NewClient(append([]kgo.Opt{
 		kgo.SeedBrokers(r.servers...), kgo.RecordPartitioner(kgo.ManualPartitioner()), kgo.DialTimeout(5 * time.Second),
 		kgo.RetryBackoffFn(func(int) time.Duration { return 50 * time.Millisecond }), kgo.MetadataMinAge(50 * time.Millisecond), kgo.ProducerLinger(0),
+		kgo.AlwaysRetryEOF(),
 	}, opts...)...)
 }
 

@@ -34,6 +34,7 @@ func (c *Client) connect(opts ...kgo.Opt) (*kgo.Client, error) {
 	return kgo.NewClient(append([]kgo.Opt{
 		c.servers(),
 		kgo.MetadataMinAge(100 * time.Millisecond),
+		kgo.AlwaysRetryEOF(), // a server that dies in the moment in which it is connected to must not look as if it wanted SASL
 	}, opts...)...)
 }
 
@@ -142,8 +143,7 @@ func (c *Client) Stream(ctx context.Context, o suite.StreamOptions, stop <-chan 
 	if err != nil {
 		return nil, err
 	}
-	// A server that dies in the moment in which it is connected to must not look as if it wanted SASL.
-	client, err := c.connect(append(opts, kgo.RequestRetries(1000), kgo.AlwaysRetryEOF(), kgo.RetryBackoffFn(func(int) time.Duration {
+	client, err := c.connect(append(opts, kgo.RequestRetries(1000), kgo.RetryBackoffFn(func(int) time.Duration {
 		return 50 * time.Millisecond
 	}))...)
 	if err != nil {

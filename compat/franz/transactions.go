@@ -61,7 +61,7 @@ func (c *Client) CopyInTransactions(ctx context.Context, o suite.CopyOptions, st
 	opts := []kgo.Opt{
 		c.servers(), kgo.Dialer(connections.DialContext), kgo.TransactionalID(o.TransactionalID), kgo.RecordPartitioner(kgo.ManualPartitioner()),
 		kgo.ConsumerGroup(o.Group), kgo.ConsumeTopics(o.From), kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()), kgo.FetchIsolationLevel(kgo.ReadCommitted()),
-		kgo.SessionTimeout(session), kgo.HeartbeatInterval(session / 10), kgo.MetadataMinAge(100 * time.Millisecond),
+		kgo.SessionTimeout(session), kgo.HeartbeatInterval(session / 10), kgo.MetadataMinAge(100 * time.Millisecond), kgo.AlwaysRetryEOF(),
 		kgo.RetryBackoffFn(func(int) time.Duration { return 50 * time.Millisecond }),
 	}
 	if o.TimeoutMs > 0 {
