@@ -1,6 +1,7 @@
 package chaos
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -25,6 +26,9 @@ type Late struct {
 	Shown bool   // something that was aborted is visible to readers of committed data
 	Hangs bool   // the last stable offset does not reach the end
 }
+
+// heldLimit is how long markers may take, on a busy machine.
+const heldLimit = 30 * time.Second
 
 // Sound tells whether it did nothing.
 func (l Late) Sound() bool { return !l.Ended && !l.Shown && !l.Hangs }
@@ -304,14 +308,16 @@ func (h *holder) lateProduce(ctx context.Context, into bool) (late Late, err err
 // judge looks what is left: under way tells that a transaction is, which is aborted then.
 func (h *holder) judge(ctx context.Context, late *Late, underWay bool) error {
 	if underWay {
-		if err := pause(ctx, 300*time.Millisecond); err != nil { // for markers that must not come
-			return err
-		}
-		stable, high, err := h.ends(ctx)
+		// The late request was answered: what it did to the transaction the coordinator knows, before any marker is written.
+		described, err := kadm.NewClient(h.direct).DescribeTransactions(ctx, h.id)
 		if err != nil {
 			return err
 		}
-		late.Ended = stable == high
+		transaction, err := described.On(h.id, nil)
+		if err := cmp.Or(err, transaction.Err); err != nil {
+			return err
+		}
+		late.Ended = transaction.State != "Ongoing"
 		err = h.end(ctx, false)
 		if failed := (*kerr.Error)(nil); err != nil && !errors.As(err, &failed) {
 			return err
@@ -325,7 +331,7 @@ func (h *holder) judge(ctx context.Context, late *Late, underWay bool) error {
 		if stable == high {
 			break
 		}
-		if time.Since(began) > 5*time.Second {
+		if time.Since(began) > heldLimit {
 			late.Hangs = true
 			break
 		}
