@@ -47,7 +47,10 @@ func startEligible(t *testing.T, kind harness.Kind) *eligible {
 	e := &eligible{disk: newHungDisk(t)}
 	c := startCluster(t, harness.ClusterOptions{
 		Controllers: 1, Features: append(slices.Clone(harness.LetIn), "eligible.leader.replicas.version=1"), HeapMegabytes: 256,
-		Properties: map[string]string{"auto.leader.rebalance.enable": "false", "replica.lag.time.max.ms": "60000"},
+		Properties: map[string]string{
+			"auto.leader.rebalance.enable": "false", "replica.lag.time.max.ms": "60000",
+			"broker.session.timeout.ms": "9000", // a busy machine must not look like a broker that was killed: leaders would stay where they went
+		},
 	})
 	e.placed = &placed{Cluster: c}
 	started := make(chan error, 4)
@@ -167,6 +170,9 @@ func (e *eligible) power(t *testing.T) {
 	e.leave(t, 2)
 	e.is(t, "2 has left", "leader 1, ISR 1, ELR 2, last -")
 	e.refused(t)
+	if err := e.broker(1).Pause(); err != nil { // or it may end by itself, or tell of its disk, before it is killed
+		t.Fatal(err)
+	}
 	if err := e.disk.Cut(false); err != nil {
 		t.Fatal(err)
 	}
