@@ -60,7 +60,7 @@ func FuzzRequests(f *testing.F) {
 		a := registry[int(at)%len(registry)]
 		version := a.MinVersion + int16(above)%(a.MaxVersion-a.MinVersion+1)
 		p := fix.connectAs(a.Scope)
-		_ = p.conn.SetReadDeadline(time.Now().Add(20 * time.Second))
+		_ = p.conn.SetReadDeadline(time.Now().Add(2 * time.Minute))
 		_, _ = p.conn.Write(frameOf(int16(a.Key), version, body))
 		handled := <-fix.handled
 		for handled.Header.CorrelationID != 1 { // the second of a connection that its first had ended
