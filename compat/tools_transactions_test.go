@@ -57,7 +57,7 @@ func (s *script) compareTables(differ ...string) {
 
 func transactionsListed(t *toolT) {
 	t.create("transactions", 2, nil)
-	client, err := kgo.NewClient(kgo.SeedBrokers(t.node.Addr()), kgo.TransactionalID("listed"), kgo.RecordPartitioner(kgo.ManualPartitioner()))
+	client, err := kgo.NewClient(kgo.SeedBrokers(t.node.Addr()), kgo.TransactionalID("listed"), kgo.TransactionTimeout(cellLimit), kgo.RecordPartitioner(kgo.ManualPartitioner()))
 	if err != nil {
 		t.Fatal(err)
 	}
