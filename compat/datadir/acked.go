@@ -127,9 +127,12 @@ func CheckAcked(ctx context.Context, addr, prefix string, said []string, last, m
 	return state, faults, nil
 }
 
-// hangs waits until no partition of Leaving has an undecided transaction, and names those that have one after ten seconds.
+// hangLimit is how long a transaction may stay undecided after its coordinator has ended it, on a busy machine.
+const hangLimit = 30 * time.Second
+
+// hangs waits until no partition of Leaving has an undecided transaction, and names those that have one after hangLimit.
 func hangs(ctx context.Context, admin *kadm.Client) (string, error) {
-	short, cancel := context.WithTimeout(ctx, 10*time.Second)
+	short, cancel := context.WithTimeout(ctx, hangLimit)
 	defer cancel()
 	ticker := time.NewTicker(100 * time.Millisecond)
 	defer ticker.Stop()

@@ -14,7 +14,7 @@ import (
 // GoOn goes on where another server has left a directory: records with every codec, commits to the groups there are, a new topic, a
 // deleted one, other settings, more partitions, records deleted, transactions, and the end of one that the other server left open.
 func GoOn(ctx context.Context, addr string) error {
-	client, err := kgo.NewClient(kgo.SeedBrokers(addr), kgo.RecordPartitioner(kgo.ManualPartitioner()), kgo.RetryTimeout(20*time.Second))
+	client, err := kgo.NewClient(kgo.SeedBrokers(addr), kgo.RecordPartitioner(kgo.ManualPartitioner()), kgo.RetryTimeout(time.Minute))
 	if err != nil {
 		return err
 	}
@@ -145,7 +145,7 @@ func Transactions(ctx context.Context, addr, id string) error {
 
 // EndOpen ends an open transaction as its producer would that comes back: by initializing its id.
 func EndOpen(ctx context.Context, addr, id string) error {
-	client, err := kgo.NewClient(kgo.SeedBrokers(addr), kgo.RetryTimeout(20*time.Second))
+	client, err := kgo.NewClient(kgo.SeedBrokers(addr), kgo.RetryTimeout(time.Minute))
 	if err != nil {
 		return err
 	}

@@ -37,7 +37,7 @@ type JVM struct {
 }
 
 // commandLimit ends a command that hangs.
-const commandLimit = 2 * time.Minute
+const commandLimit = 5 * time.Minute
 
 // StartJVM starts a JVM of a version; what it logs goes to the file.
 func StartJVM(version, logPath string) (*JVM, error) {

@@ -32,7 +32,7 @@ const (
 
 // Take takes down what the server at an address shows.
 func Take(ctx context.Context, addr string) (Snapshot, error) {
-	client, err := kgo.NewClient(kgo.SeedBrokers(addr), kgo.RetryTimeout(20*time.Second))
+	client, err := kgo.NewClient(kgo.SeedBrokers(addr), kgo.RetryTimeout(time.Minute))
 	if err != nil {
 		return nil, err
 	}
