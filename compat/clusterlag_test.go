@@ -47,16 +47,15 @@ func TestClusterFollowerLag(t *testing.T) {
 	throttle := func(op kadm.IncrementalOp) {
 		t.Helper()
 		one, replicas, admin := "1", "0:2", kadm.NewClient(client)
-		brokers, err := admin.AlterBrokerConfigs(limited(t, clusterLimit), []kadm.AlterConfig{{Op: op, Name: "follower.replication.throttled.rate", Value: &one}}, 2)
-		topics, also := admin.AlterTopicConfigs(limited(t, clusterLimit), []kadm.AlterConfig{{Op: op, Name: "follower.replication.throttled.replicas", Value: &replicas}}, topic)
-		if err := errors.Join(err, also); err != nil {
-			t.Fatal(err)
-		}
-		for _, altered := range append(brokers, topics...) {
-			if altered.Err != nil {
-				t.Fatalf("%s: %v", altered.Name, altered.Err)
+		eventually(t, "the throttle", func(ctx context.Context) error { // the other broker may not know yet that the follower is back
+			brokers, err := admin.AlterBrokerConfigs(ctx, []kadm.AlterConfig{{Op: op, Name: "follower.replication.throttled.rate", Value: &one}}, 2)
+			topics, also := admin.AlterTopicConfigs(ctx, []kadm.AlterConfig{{Op: op, Name: "follower.replication.throttled.replicas", Value: &replicas}}, topic)
+			err = errors.Join(err, also)
+			for _, altered := range append(brokers, topics...) {
+				err = errors.Join(err, altered.Err)
 			}
-		}
+			return err
+		})
 	}
 	throttle(kadm.SetConfig) // which holds nobody who is in sync
 	killMember(t, follower)
