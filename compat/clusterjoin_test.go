@@ -66,7 +66,7 @@ func endsSaying(t *testing.T, m *harness.Member, why ...string) {
 			return errors.New("it runs")
 		}
 	})
-	said := m.LogTail(5)
+	said := m.LogTail(20) // others may have had something to say since
 	if code := m.Process().Wait(); code != 1 {
 		t.Errorf("it ended with %d, want 1", code)
 	}

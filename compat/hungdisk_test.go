@@ -371,7 +371,7 @@ func (h *hung) endsByItself(ctx context.Context) error {
 		return err
 	}
 	harness.Progress("hungdisk: the node with one directory has ended after %.1f s", time.Since(since).Seconds())
-	if log := h.node.LogTail(5); !strings.Contains(log, "the node cannot go on") || !strings.Contains(log, "hangs") || !strings.Contains(log, h.disk.Mount) {
+	if log := h.node.LogTail(20); !strings.Contains(log, "the node cannot go on") || !strings.Contains(log, "hangs") || !strings.Contains(log, h.disk.Mount) {
 		return fmt.Errorf("its last words do not say why:\n%s", log)
 	}
 	return nil
