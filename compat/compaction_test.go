@@ -431,7 +431,12 @@ func committedOffsetsStay(t *testing.T) {
 	}
 	stopCleanly(t, node)
 	restart(t, node)
-	fetched, err := admin.FetchOffsets(ctx, "group")
+	again, err := kgo.NewClient(kgo.SeedBrokers(node.Addr()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer again.Close()
+	fetched, err := kadm.NewClient(again).FetchOffsets(ctx, "group")
 	if err != nil {
 		t.Fatal(err)
 	}

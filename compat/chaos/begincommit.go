@@ -25,7 +25,7 @@ const (
 // last stable offset that does not reach the end, is an error.
 func BeginCommit(ctx context.Context, node *harness.Node, count, restarts int) (string, error) {
 	const topic, partitions = "begin-commit", 4
-	client, err := kgo.NewClient(kgo.SeedBrokers(node.Addr()))
+	client, err := kgo.NewClient(kgo.SeedBrokers(node.Addr()), kgo.AlwaysRetryEOF())
 	if err != nil {
 		return "", err
 	}
