@@ -28,7 +28,7 @@ const (
 	rebalancePartitions = 1000
 	// The session of the member that is killed; the others' is so long that a busy machine throws none of them out. In the next
 	// generation of the protocol the group has one for all.
-	victimSession  = 6 * time.Second
+	victimSession  = 10 * time.Second
 	patientSession = 2 * time.Minute
 	commonSession  = 20 * time.Second
 )

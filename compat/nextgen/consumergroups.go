@@ -50,7 +50,7 @@ func Partakes(client, row string) bool {
 // throws out no member that lives.
 func Properties() map[string]string {
 	return map[string]string{
-		"group.consumer.session.timeout.ms": "12000", "group.consumer.min.session.timeout.ms": "12000",
+		"group.consumer.session.timeout.ms": "20000", "group.consumer.min.session.timeout.ms": "20000",
 		"group.consumer.heartbeat.interval.ms": "500", "group.consumer.min.heartbeat.interval.ms": "500",
 	}
 }
