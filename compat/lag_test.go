@@ -198,8 +198,14 @@ func TestLag(t *testing.T) {
 
 func (l *lagT) health() {
 	for _, path := range []string{"/healthz", "/readyz"} {
-		if status, body := l.get(path); status != http.StatusOK || strings.TrimSpace(body) != "ok" {
-			l.Errorf("%s answers %d %q", path, status, body)
+		err := suite.Eventually(l.ctx, func() error {
+			if status, body := l.get(path); status != http.StatusOK || strings.TrimSpace(body) != "ok" {
+				return fmt.Errorf("%s answers %d %q", path, status, body)
+			}
+			return nil
+		})
+		if err != nil {
+			l.Error(err)
 		}
 	}
 }

@@ -531,7 +531,7 @@ func abortedLists(t *Teller) {
 	t.note("as they are listed", strings.Join(order, " "))
 	// A reader of committed data waits, and what it waits for is an abort.
 	req := fetchOf(t, 12, "x-aborted", 0, 22)
-	req.IsolationLevel, req.MaxWaitMillis = 1, 10_000
+	req.IsolationLevel, req.MaxWaitMillis = 1, 60_000
 	req.SetVersion(12)
 	client := "teller"
 	c := t.dialed("waits")
