@@ -43,10 +43,10 @@ func TestLogDirs(t *testing.T) {
 	goOn(t, loads, 1000)
 	before := readAll(t, node, map[string]int{"quiet": 2})
 
-	// Slowly, to see one on its way; then as fast as it goes, to and fro.
+	// Slowly, to see one on its way, also on a busy machine; then as fast as it goes, to and fro.
 	plan := planMoves(tools, first, second)
-	tools.says(tools.ok(reassignCommand, "--execute", "--replica-alter-log-dirs-throttle", "300000", "--reassignment-json-file", plan),
-		`The replica-alter-dir throttle limit was set to 300000 B/s`)
+	tools.says(tools.ok(reassignCommand, "--execute", "--replica-alter-log-dirs-throttle", "30000", "--reassignment-json-file", plan),
+		`The replica-alter-dir throttle limit was set to 30000 B/s`)
 	onTheWay := describeDirs(tools)
 	goOn(t, loads, 500)
 	if len(onTheWay.futures) == 0 {
