@@ -2,8 +2,10 @@ package franz
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kerr"
@@ -28,12 +30,27 @@ func (c *Client) ListOffset(ctx context.Context, topic string, partition int32, 
 	return c.listOffset(ctx, topic, partition, at, false)
 }
 
-func (c *Client) listOffset(ctx context.Context, topic string, partition int32, at int64, committed bool) (int64, int64, error) {
+// listOffset asks again where there is no leader for a moment, as on a busy machine where a broker's heartbeat is late.
+func (c *Client) listOffset(ctx context.Context, topic string, partition int32, at int64, committed bool) (offset, timestamp int64, err error) {
 	client, err := c.connect()
 	if err != nil {
 		return 0, 0, err
 	}
 	defer client.Close()
+	for {
+		offset, timestamp, err = askOffset(ctx, client, topic, partition, at, committed)
+		if !errors.Is(err, kerr.NotLeaderForPartition) && !errors.Is(err, kerr.LeaderNotAvailable) {
+			return offset, timestamp, err
+		}
+		select {
+		case <-ctx.Done():
+			return 0, 0, err
+		case <-time.After(50 * time.Millisecond):
+		}
+	}
+}
+
+func askOffset(ctx context.Context, client *kgo.Client, topic string, partition int32, at int64, committed bool) (int64, int64, error) {
 	part := kmsg.NewListOffsetsRequestTopicPartition()
 	part.Partition, part.Timestamp, part.CurrentLeaderEpoch = partition, at, -1
 	reqTopic := kmsg.NewListOffsetsRequestTopic()
