@@ -68,6 +68,14 @@ func (a *streamsApp) start(in *driver.Process, name, dir string) instance {
 	return i
 }
 
+// startMortal is start for an instance that will be killed: the others wait until its session is over.
+func (a *streamsApp) startMortal(in *driver.Process, name, dir string) {
+	a.t.Helper()
+	a.args["session_ms"] = mortalSessionMs
+	defer delete(a.args, "session_ms")
+	a.start(in, name, dir)
+}
+
 func (a *streamsApp) state(in *driver.Process, name string) instance {
 	a.t.Helper()
 	var i instance
@@ -420,9 +428,8 @@ func victim(t *appT) *driver.Process {
 func streamsKilled(t *appT, id string, settings map[string]any) {
 	x := readText(t, 1000)
 	a := newStreams(t, id, "words", x, settings)
-	a.args["session_ms"] = mortalSessionMs
 	first := victim(t)
-	a.start(first, id+"-1", t.TempDir())
+	a.startMortal(first, id+"-1", t.TempDir())
 	feeding := make(chan struct{})
 	go func() {
 		defer close(feeding)
@@ -456,9 +463,9 @@ func streamsKilled(t *appT, id string, settings map[string]any) {
 // streamsStandby kills one of two instances that keep standbys for each other: the one that is left has the state already.
 func streamsStandby(t *appT) {
 	x := readText(t, 600)
-	a := newStreams(t, "standby", "words", x, map[string]any{"standbys": 1, "session_ms": mortalSessionMs})
+	a := newStreams(t, "standby", "words", x, map[string]any{"standbys": 1})
 	first := victim(t)
-	a.start(first, "standby-1", t.TempDir())
+	a.startMortal(first, "standby-1", t.TempDir())
 	a.feed(0, 300)
 	a.outputs(a.wordCount(300))
 	a.start(t.apps, "standby-2", t.TempDir())
