@@ -120,8 +120,14 @@ func (c *connectCluster) rest(w *connectWorker, method, path string, body, resul
 // create creates a connector and waits until it and its task run.
 func (c *connectCluster) create(w *connectWorker, name string, config map[string]string) {
 	c.t.Helper()
-	c.t.eventually("create "+name, func() error { // 409 while the workers rebalance
-		err := c.rest(w, http.MethodPut, "/connectors/"+name+"/config", config, nil)
+	c.insist(w, "/connectors/"+name+"/config", config)
+}
+
+// insist puts something until a worker takes it. It says 409 while the workers rebalance.
+func (c *connectCluster) insist(w *connectWorker, path string, body any) {
+	c.t.Helper()
+	c.t.eventually("PUT "+path, func() error {
+		err := c.rest(w, http.MethodPut, path, body, nil)
 		if err != nil && !strings.Contains(err.Error(), "409") {
 			c.t.Fatal(err)
 		}
@@ -340,7 +346,7 @@ func (c *connectCluster) offsets(w *connectWorker, p *pipe) {
 		{http.MethodDelete, nil, 0},
 	}
 	for _, step := range steps {
-		c.t.must(c.rest(w, http.MethodPut, path+"/stop", nil, nil), "stop the sink")
+		c.insist(w, path+"/stop", nil)
 		c.t.eventually("stop of the sink", func() error {
 			var s connectStatus
 			err := c.rest(w, http.MethodGet, path+"/status", nil, &s)
@@ -351,7 +357,7 @@ func (c *connectCluster) offsets(w *connectWorker, p *pipe) {
 		})
 		c.t.must(os.Truncate(p.sink, 0), "empty the sink file")
 		c.t.eventually("offsets of the sink", func() error { return c.rest(w, step.method, path+"/offsets", step.body, nil) })
-		c.t.must(c.rest(w, http.MethodPut, path+"/resume", nil, nil), "resume the sink")
+		c.insist(w, path+"/resume", nil)
 		c.t.eventually("sink file", func() error {
 			data, err := os.ReadFile(p.sink)
 			if want := strings.Join(p.written[step.from:], "\n") + "\n"; err == nil && string(data) != want {
