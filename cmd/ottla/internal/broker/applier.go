@@ -46,6 +46,7 @@ type Applier struct {
 	applied atomic.Pointer[metadata.Image] // the last Image applied; nil before the first
 
 	applying  sync.Mutex // one Apply or Tick at a time
+	closed    bool       // replicas and coordinators end, and what the cluster says counts for the next start
 	image     *metadata.Image
 	moveLimit int64 // bytes a second that moves between directories may copy; -1: no limit
 	roomless  roomless
@@ -179,6 +180,9 @@ func (a *Applier) strays(image *metadata.Image) []protocol.TopicPartition {
 func (a *Applier) Apply(now time.Time, before, after *metadata.Image) {
 	a.applying.Lock()
 	defer a.applying.Unlock()
+	if a.closed {
+		return
+	}
 	a.image = after
 	changes := metadata.Diff(before, after)
 	if a.Offset() >= 0 { // what the first Image holds is no news
@@ -314,6 +318,9 @@ func (a *Applier) Tick(now time.Time) {
 	a.applying.Lock()
 	defer a.applying.Unlock()
 	a.roomless.set(time.Time{})
+	if a.closed {
+		return
+	}
 	a.again(now, a.roomless.take())
 	a.lead(now)
 }
@@ -345,6 +352,14 @@ func (a *Applier) lead(now time.Time) {
 	for _, tp := range slices.SortedFunc(maps.Keys(are), protocol.TopicPartition.Compare) {
 		a.coordinate(now, tp, are[tp])
 	}
+}
+
+// Close ends it before those whom it directs: when it returns, no Image is being applied, and none will be. The cluster goes on for as long as
+// this node stops, and gives to others what was here.
+func (a *Applier) Close() {
+	a.applying.Lock()
+	defer a.applying.Unlock()
+	a.closed = true
 }
 
 // NextDeadline is when Tick has something to do; zero: never.

@@ -1,6 +1,8 @@
 package node_test
 
 import (
+	"bytes"
+	"cmp"
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
@@ -25,6 +27,7 @@ type stepped struct {
 	disk     *vfs.Mem
 	node     *node.Node
 	config   *config.BrokerConfig
+	logger   *slog.Logger // nil: nobody listens
 	requests []func()
 }
 
@@ -47,7 +50,7 @@ func (s *stepped) boot() {
 	s.must(err)
 	random := rand.New(rand.NewPCG(uint64(s.now.UnixNano()), 1))
 	s.node, err = node.New(s.now, node.Options{
-		Config: s.config, FS: s.disk, Random: random.Uint64, Logger: slog.New(slog.DiscardHandler), Hostname: "h0", KeepReserve: true,
+		Config: s.config, FS: s.disk, Random: random.Uint64, Logger: cmp.Or(s.logger, slog.New(slog.DiscardHandler)), Hostname: "h0", KeepReserve: true,
 		Send: func(req kmsg.Request, done func(kmsg.Response, error)) {
 			s.requests = append(s.requests, func() { s.node.Submit(s.now, req, done) })
 		},
@@ -144,6 +147,42 @@ func topicRequest(topics ...kmsg.CreateTopicsRequestTopic) *kmsg.CreateTopicsReq
 	req := kmsg.NewPtrCreateTopicsRequest()
 	req.Version, req.TimeoutMillis, req.Topics = 7, 1000, topics
 	return req
+}
+
+// TestReleasedNodeKeepsItsRoles: the cluster goes on for as long as a node stops, and gives to others what the node had. What it has closed takes
+// no role any more, and nothing is logged about it.
+func TestReleasedNodeKeepsItsRoles(t *testing.T) {
+	var said bytes.Buffer
+	s := &stepped{T: t, now: time.UnixMilli(1_800_000_000_000), disk: vfs.NewMem(rand.New(rand.NewPCG(1, 1)).Uint64)}
+	s.logger = slog.New(slog.NewTextHandler(&said, nil))
+	s.boot()
+	topic := func(name string) kmsg.CreateTopicsRequestTopic {
+		made := kmsg.NewCreateTopicsRequestTopic()
+		made.Topic, made.NumPartitions, made.ReplicationFactor = name, 2, 1
+		return made
+	}
+	s.change(topicRequest(topic("before"), broker.InternalTopic(s.config, protocol.ConsumerOffsetsTopic)))
+	s.must(s.node.Release(s.now))
+	said.Reset()
+	s.change(topicRequest(topic("after")))
+	remove := kmsg.NewPtrDeleteTopicsRequest()
+	remove.Version, remove.TimeoutMillis = 6, 1000
+	name := kmsg.NewDeleteTopicsRequestTopic()
+	name.Topic = kmsg.StringPtr("before")
+	remove.Topics = append(remove.Topics, name)
+	s.change(remove)
+	s.now = s.now.Add(time.Minute)
+	for _, part := range s.node.Parts() {
+		part.Tick(s.now)
+	}
+	s.must(s.node.Stop(s.now, true))
+	if said.Len() > 0 {
+		t.Errorf("after the release it said:\n%s", said.String())
+	}
+	s.boot()
+	if s.node.Store().Log(protocol.TopicPartition{Topic: "before"}) != nil || s.node.Store().Log(protocol.TopicPartition{Topic: "after"}) == nil {
+		t.Error("the next process does not follow what the cluster said meanwhile")
+	}
 }
 
 // TestGroupsOnANode: the coordinators of a node come with their topic, are there

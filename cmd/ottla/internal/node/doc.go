@@ -13,8 +13,8 @@
 //
 // The order of a start: check (nothing changes) → metadata log → begin (markers
 // are taken away) → election and replay → logs → roles → registration →
-// listeners. The order of a stop: leave the cluster → listeners → coordinators →
-// replicas → metadata log → logs, checkpoints and, last, the clean-shutdown
+// listeners. The order of a stop: leave the cluster → listeners → roles as they
+// are → coordinators → replicas → metadata log → logs, checkpoints and, last, the clean-shutdown
 // markers.
 //
 // Nobody but cmd/ottla and sim imports it. Start reading at node.go; observer.go and

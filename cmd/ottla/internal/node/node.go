@@ -343,6 +343,7 @@ func (n *Node) Leave() { n.lifecycle.Leave() }
 // Release answers everyone who waits for a replica or a coordinator, so that no
 // connection is kept open by a long poll. It comes before Stop.
 func (n *Node) Release(now time.Time) error {
+	n.applier.Close()
 	n.groups.Close(now)
 	n.transactions.shards.Close(now)
 	if n.fetchers != nil {
