@@ -198,7 +198,7 @@ func errorName(text string) string {
 // is fed without waiting for them; its own queue, of the size of the window, and the pipe hold the feeder back.
 func (c *Client) Stream(ctx context.Context, o suite.StreamOptions, stop <-chan struct{}) ([]suite.Ack, error) {
 	args := append([]string{"-b", c.Addr}, produceArgs(o.ProduceOptions)...)
-	args = append(args, "-p", "0", "-X", "message.timeout.ms=120000", "-X", "queue.buffering.max.messages="+strconv.Itoa(max(o.Window, 1)))
+	args = append(args, "-p", "0", "-X", "message.timeout.ms=600000", "-X", "queue.buffering.max.messages="+strconv.Itoa(max(o.Window, 1)))
 	cmd := exec.CommandContext(ctx, "kcat", args...)
 	input, err := cmd.StdinPipe()
 	if err != nil {
