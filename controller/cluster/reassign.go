@@ -13,7 +13,7 @@ import (
 
 // alterPartitionReassignments gives partitions other replicas, or takes such a
 // change back (KIP-455). What is added has to join the ISR before what is removed
-// goes; where nothing is added it goes at once.
+// goes; where more is removed than added, all that stays has to be in sync.
 func (c *Controller) alterPartitionReassignments(req *kmsg.AlterPartitionAssignmentsRequest) machine.Result {
 	response := req.ResponseKind().(*kmsg.AlterPartitionAssignmentsResponse)
 	response.AllowReplicationFactorChange = req.AllowReplicationFactorChange
@@ -126,13 +126,18 @@ func (p *proposal) revert() *protocol.Error {
 	return nil
 }
 
-// completeReassignment ends a change of replicas if all that was added is in sync.
+// completeReassignment ends a change of replicas if all that was added is in sync;
+// where fewer replicas are left than there were, all of them, so that none goes that
+// has what another lacks (PartitionReassignmentReplicas.maybeCompleteReassignment).
 func (p *proposal) completeReassignment() {
 	if len(p.next.adding) == 0 && len(p.next.removing) == 0 {
 		return
 	}
 	isr, replicas := without(p.next.isr, p.next.removing...), without(p.next.replicas, p.next.removing...)
 	if len(isr) == 0 || len(replicas) == 0 || !containsAll(isr, p.next.adding) {
+		return
+	}
+	if len(p.next.adding) < len(p.next.removing) && !containsAll(isr, replicas) {
 		return
 	}
 	p.next.isr, p.next.replicas, p.next.adding, p.next.removing = isr, replicas, nil, nil

@@ -24,6 +24,7 @@ import (
 //	wait SECONDS                    time passes, and the controller does what is due
 //	create NAME 0:1,2;1:2,3 [k=v]   a topic with these replicas
 //	isr NAME N LEADER 1,2           the ISR as if a leader had reported it (written as a record)
+//	reassign NAME N 1,2             the partition is to have these replicas
 //	assign ID NAME N DIR            the broker tells where its replica lies
 //	controller                      another controller takes over
 func TestStories(t *testing.T) {
@@ -72,6 +73,8 @@ func (s *story) run(t *testing.T, d *datadriven.TestData) string {
 		answer = s.create(words[0], d.CmdArgs[1:])
 	case "isr":
 		s.isr(words)
+	case "reassign":
+		answer = s.reassign(words)
 	case "assign":
 		answer = s.assign(words)
 	case "controller":
@@ -176,6 +179,19 @@ func (s *story) isr(words []string) {
 	if record := p.build(); record != nil {
 		s.f.apply(s.f.c.result(nil, record))
 	}
+}
+
+func (s *story) reassign(words []string) string {
+	req, topic := kmsg.NewPtrAlterPartitionAssignmentsRequest(), kmsg.NewAlterPartitionAssignmentsRequestTopic()
+	partition := kmsg.NewAlterPartitionAssignmentsRequestTopicPartition()
+	partition.Partition = number(s.t, words[1])
+	for _, id := range strings.Split(words[2], ",") {
+		partition.Replicas = append(partition.Replicas, number(s.t, id))
+	}
+	topic.Topic, topic.Partitions = words[0], append(topic.Partitions, partition)
+	req.Version, req.Topics = 1, append(req.Topics, topic)
+	answer := handle[*kmsg.AlterPartitionAssignmentsResponse](s.f, req)
+	return fmt.Sprintf("%v\n", protocol.ErrorCode(answer.Topics[0].Partitions[0].ErrorCode))
 }
 
 func (s *story) assign(words []string) string {
