@@ -18,6 +18,7 @@ import (
 // acknowledged is a batch that all in-sync replicas have confirmed.
 type acknowledged struct {
 	tp    protocol.TopicPartition
+	topic protocol.TopicID
 	base  protocol.Offset
 	value string
 }
@@ -33,9 +34,26 @@ func (s *Simulation) populate() {
 		t.later("is started", func() { t.initialize(txn.NoProducer) })
 	}
 	for i := range s.plan.partitions {
-		p := &producer{s: s, random: s.random.Fork(), tp: protocol.TopicPartition{Topic: topicName, Partition: int32(i)}, leader: 1 + i%brokers}
+		p := &producer{s: s, random: s.random.Fork(), tp: protocol.TopicPartition{Topic: topicName, Partition: int32(i)}, leader: 1 + i%replicas}
 		s.producers = append(s.producers, p)
 		p.later(p.next)
+	}
+	if !s.plan.changes() {
+		return
+	}
+	s.losing = s.random.Fork()
+	for i := range s.plan.partitions {
+		s.read(protocol.TopicPartition{Topic: topicName, Partition: int32(i)})
+	}
+	if s.plan.renewal > 0 {
+		a.renew()
+		for i := range int32(passingPartitions) {
+			tp := protocol.TopicPartition{Topic: passingName, Partition: i}
+			p := &producer{s: s, random: s.random.Fork(), tp: tp, leader: 1}
+			s.producers = append(s.producers, p)
+			p.later(p.next)
+			s.read(tp)
+		}
 	}
 }
 
@@ -66,7 +84,7 @@ func (a *admin) create() {
 			topic := broker.InternalTopic(a.s.machines[0].config, name)
 			if name == topicName {
 				topic = kmsg.NewCreateTopicsRequestTopic()
-				topic.Topic, topic.NumPartitions, topic.ReplicationFactor = topicName, int32(a.s.plan.partitions), brokers
+				topic.Topic, topic.NumPartitions, topic.ReplicationFactor = topicName, int32(a.s.plan.partitions), replicas
 			}
 			if name != protocol.TransactionStateTopic { // which has it
 				config, value := kmsg.NewCreateTopicsRequestTopicConfig(), fmt.Sprint(minISR)
@@ -118,8 +136,11 @@ func (a *admin) shift() {
 			return
 		}
 		tp := protocol.TopicPartition{Topic: seeded.Pick(a.random, topics...), Partition: int32(a.random.Below(2))}
-		order := []int32{1, 2, 3}
+		order := []int32{1, 2, 3, 4}[:a.s.plan.machines]
 		seeded.Shuffle(a.random, order)
+		if a.s.plan.reassigns {
+			tp, order = a.reassign(tp, order)
+		}
 		req := kmsg.NewPtrAlterPartitionAssignmentsRequest()
 		topic, partition := kmsg.NewAlterPartitionAssignmentsRequestTopic(), kmsg.NewAlterPartitionAssignmentsRequestTopicPartition()
 		topic.Topic, partition.Partition, partition.Replicas = tp.Topic, tp.Partition, order
@@ -138,6 +159,7 @@ type producer struct {
 	s      *Simulation
 	random *seeded.Random
 	tp     protocol.TopicPartition
+	topic  protocol.TopicID // that the value is for
 	count  int
 	value  string
 	leader int
@@ -155,39 +177,59 @@ func (p *producer) next() {
 	}
 	p.count++
 	p.value = fmt.Sprintf("%d-%d", p.tp.Partition, p.count)
+	if p.tp.Topic == passingName {
+		topic := p.s.controllers.truth.loader.Image().Topic(passingName)
+		if topic == nil {
+			p.later(p.next)
+			return
+		}
+		p.topic, p.value = topic.ID, topic.ID.String()+" "+p.value
+	}
 	p.send()
 }
 
 func (p *producer) send() {
-	topic := p.s.controllers.truth.loader.Image().Topic(topicName)
+	topic := p.s.controllers.truth.loader.Image().Topic(p.tp.Topic)
 	state := p.s.controllers.truth.loader.Image().Partition(p.tp)
 	if topic == nil || state == nil {
 		if p.s.ending {
 			p.done = true
 			return
 		}
+		if p.topic != (protocol.TopicID{}) {
+			p.later(p.next)
+			return
+		}
 		p.later(p.send)
 		return
+	}
+	id := topic.ID
+	if p.topic != (protocol.TopicID{}) {
+		id = p.topic // though there may be another by now
 	}
 	if p.random.Chance(700) && state.Leader > 0 {
 		p.leader = int(state.Leader)
 	}
 	value := p.value
-	req := produceRequest(topic.ID, p.tp.Partition, record.PlainOptions(), p.s.Now, value)
+	req := produceRequest(id, p.tp.Partition, record.PlainOptions(), p.s.Now, value)
 	p.s.ask(clientEnd, p.leader, req, func(frame []byte, err error) {
 		if err == nil {
 			var resp kmsg.Response
 			_, resp, err = wire.ReadResponse(frame, req)
 			must(err)
 			answer := resp.(*kmsg.ProduceResponse).Topics[0].Partitions[0]
+			if protocol.ErrorCode(answer.ErrorCode) == protocol.UnknownTopicID && p.topic != (protocol.TopicID{}) {
+				p.later(p.next)
+				return
+			}
 			if answer.ErrorCode == 0 {
-				p.s.acked = append(p.s.acked, acknowledged{p.tp, protocol.Offset(answer.BaseOffset), value})
+				p.s.acked = append(p.s.acked, acknowledged{p.tp, id, protocol.Offset(answer.BaseOffset), value})
 				p.s.Linef("acknowledged: %s %d %s", p.tp, answer.BaseOffset, value)
 				p.later(p.next)
 				return
 			}
 		}
-		if p.leader = 1 + p.random.Below(brokers); p.random.Chance(200) {
+		if p.leader = 1 + p.random.Below(len(p.s.machines)); p.random.Chance(200) {
 			p.later(p.next) // it is given up
 			return
 		}

@@ -42,6 +42,7 @@ type controllers struct {
 	config   *config.BrokerConfig
 	members  [members]member
 	active   *leader  // nil: nobody leads
+	latest   *leader  // who led last; what it has decided may still be committed
 	majority *vfs.Mem // what a majority of them has durably
 	epoch    protocol.LeaderEpoch
 	truth    truth
@@ -61,6 +62,7 @@ type leader struct {
 	epoch     protocol.LeaderEpoch
 	disk      *vfs.Mem
 	quorum    *quorum.Quorum
+	core      *cluster.Controller
 	position  int64 // in the file of the log, up to which it is in log
 	log       []record.Batch
 	end       protocol.Offset
@@ -127,12 +129,13 @@ func (c *controllers) lead(index int, disk *vfs.Mem) {
 		features[name] = served
 	}
 	random := c.random.Fork().Next
+	l.core = cluster.New(cluster.Options{
+		NodeID: id, ClusterID: clusterID, Config: c.config, SessionTimeout: c.s.plan.session, Features: features, Random: random,
+	})
 	options := quorum.Options{
 		Env: log.Env{FS: disk, Files: segment.NewFileCache(disk, 16), Pool: compress.NewPool(), Random: random},
 		Dir: controllerDir, Local: raft.ReplicaKey{ID: id}, Trust: log.OtherBoot,
-		Machine: withISR{cluster.New(cluster.Options{
-			NodeID: id, ClusterID: clusterID, Config: c.config, SessionTimeout: c.s.plan.session, Features: features, Random: random,
-		})},
+		Machine:      withISR{l.core, c.s},
 		StaticVoters: raft.NewVoterSet(raft.Voter{ReplicaKey: raft.ReplicaKey{ID: id}, Endpoints: []raft.Endpoint{l.endpoint()}}),
 		Endpoints:    []raft.Endpoint{l.endpoint()},
 		SegmentBytes: 1 << 30, SegmentAge: time.Hour, SnapshotBytes: c.s.plan.snapshot, RetentionBytes: -1, RetentionAge: -1,
@@ -143,7 +146,7 @@ func (c *controllers) lead(index int, disk *vfs.Mem) {
 		c.s.Violate("controller %d does not start: %v", id, err)
 		return
 	}
-	c.active = l
+	c.active, c.latest = l, l
 	c.members[index] = member{leader: index, leads: l}
 	l.enter(func() { must(l.quorum.Start(c.s.Now)) })
 	l.epoch = l.quorum.Status().Epoch

@@ -1,4 +1,4 @@
-// Package simbrokers runs three nodes that are only brokers, and a model of the controllers' quorum that they follow, in one
+// Package simbrokers runs three or four nodes that are only brokers, and a model of the controllers' quorum that they follow, in one
 // goroutine and in virtual time: one seed decides the settings, the work, the network and the faults, and the same seed gives
 // the same run bit for bit.
 //
@@ -13,14 +13,21 @@
 // Clients write records, and transactions with offsets of groups, through the coordinators on these brokers (transactions.go). Leaders move
 // because brokers come and go, and because an administrator has another replica lead while the former leader lives on and has not heard of it.
 //
+// In seven seeds of eight more is changed: disks are lost, and replaced by empty ones; partitions get other replicas, more of them or
+// fewer, by one change after the other (an administrator's request is not decided while somebody has lost something: a replica
+// that is taken away on purpose then may be the last); and a topic is deleted and made again under its name, while clients write to it
+// and read it. A machine that is in sync nowhere may lose its disk whatever becomes of the others; any other only if another has all.
+//
 // What must be true (observe.go): an Image that a node publishes is the one that the committed log adds up to at the same offset; no
 // replica has a role that was not committed; high watermarks do not fall; a registration tells the broker epoch of the last
 // clean stop, or that there was none (KIP-966); nothing acknowledged by all is lost, though whatever is last in sync may lose its power
 // (the seed never takes the only other one that has all); who is alone with its transactional id is never fenced, nor refused in another
-// way that ends it; of a transaction all is visible or nothing, as its client was told; and after the faults all is well again.
+// way that ends it; of a transaction all is visible or nothing, as its client was told; no node has a replica that its Image does not
+// give it, nor one of a topic before of the same name; what a reader was given stays where it was, and is of the topic that was asked
+// for; and after the faults all is well again, and no disk has files of a replica that has gone.
 //
 // The parts: simulation.go (a run), controllers.go and serving.go (the model of the quorum), machine.go (a broker and its machine),
-// faults.go, clients.go, transactions.go, observe.go, ending.go.
+// faults.go, clients.go, transactions.go, passing.go (the topic that goes, readers, reassignments), observe.go, ending.go.
 //
 // Start reading at simulation.go. OTTLA_SIM_SEED=n go test -run TestSeed$ ./cmd/ottla/internal/simbrokers -v shows a seed.
 package simbrokers

@@ -2,14 +2,21 @@ package simbrokers
 
 import (
 	"fmt"
+	"path"
+	"slices"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kmsg"
 
+	"ottla/controller/metadata"
 	"ottla/protocol"
 	"ottla/protocol/record"
 	"ottla/protocol/wire"
+	"ottla/storage/checkpoint"
+	"ottla/storage/log"
+	"ottla/storage/logdir"
 	producerstate "ottla/storage/producer"
+	"ottla/storage/vfs"
 )
 
 // patience is how long after the faults all must be well again, in the time of the run.
@@ -47,8 +54,9 @@ func (s *Simulation) unwell() string {
 		}
 	}
 	for tp, state := range t.partitions() {
-		if len(state.ISR) != brokers || state.Leader < 1 {
-			return fmt.Sprintf("%s has the leader %d and in sync only %v", tp, state.Leader, state.ISR)
+		if len(state.ISR) != len(state.Replicas) || state.Leader < 1 || state.IsReassigning() {
+			return fmt.Sprintf("%s has the leader %d and in sync only %v of %v, +%v -%v",
+				tp, state.Leader, state.ISR, state.Replicas, state.AddingReplicas, state.RemovingReplicas)
 		}
 		leader, err := s.machine(int(state.Leader)).node.Replicas().Describe(tp)
 		if err != nil || leader.HighWatermark != leader.LogEndOffset {
@@ -57,13 +65,62 @@ func (s *Simulation) unwell() string {
 		if leader.LastStableOffset != leader.HighWatermark {
 			return fmt.Sprintf("a transaction is open on %s from %d to %d", tp, leader.LastStableOffset, leader.HighWatermark)
 		}
-		for _, m := range s.machines {
+		for _, m := range s.having(state) {
 			d, err := m.node.Replicas().Describe(tp)
 			if err != nil || d.LogEndOffset != leader.LogEndOffset || d.HighWatermark != leader.HighWatermark {
 				return fmt.Sprintf("%d has %s up to %d, %d committed, the leader up to %d (%v)", m.id, tp, d.LogEndOffset, d.HighWatermark, leader.LogEndOffset, err)
 			}
+			if state.Directory(m.id) != d.Directory {
+				return fmt.Sprintf("%d has %s in %s, the controllers think in %s", m.id, tp, d.Directory, state.Directory(m.id))
+			}
 		}
 	}
+	for _, m := range s.machines {
+		if is := m.leftOver(); is != "" {
+			return is
+		}
+	}
+	return ""
+}
+
+// having gives the machines that have a replica.
+func (s *Simulation) having(state *metadata.Partition) (are []*machine) {
+	for _, m := range s.machines {
+		if state.HasReplica(m.id) {
+			are = append(are, m)
+		}
+	}
+	return are
+}
+
+// leftOver tells what is on a disk of partitions that are not the machine's, or of topics before of the same name.
+func (m *machine) leftOver() string {
+	entries, err := m.disk.ReadDir(dataDir)
+	must(err)
+	image, aside := m.s.controllers.truth.loader.Image(), 0
+	for _, entry := range entries {
+		if !entry.Dir {
+			continue
+		}
+		switch kind, tp := logdir.Classify(entry.Name); kind {
+		case logdir.KindIgnored:
+		case logdir.KindAside:
+			aside++
+		case logdir.KindPartition:
+			is := image.Partition(tp)
+			if is == nil || !is.HasReplica(m.id) {
+				return fmt.Sprintf("%d has the files of %s", m.id, tp)
+			}
+			text, err := vfs.ReadFile(m.disk, path.Join(dataDir, entry.Name, log.MetadataFile))
+			must(err)
+			if id, err := checkpoint.ParseTopicID(text); err != nil || id != image.Topic(tp.Topic).ID {
+				return fmt.Sprintf("%d has %s of the topic %s, not %s (%v)", m.id, tp, id, image.Topic(tp.Topic).ID, err)
+			}
+		default:
+			return fmt.Sprintf("%d has %s", m.id, entry.Name)
+		}
+	}
+	m.s.counts.Aside = max(m.s.counts.Aside, aside)
 	return ""
 }
 
@@ -76,8 +133,11 @@ func (s *Simulation) verify() {
 	}
 	logs := map[protocol.TopicPartition]contents{}
 	missing := 0
-	for tp := range t.partitions() {
-		for _, m := range s.machines {
+	for _, id := range s.gone {
+		s.verifyGone(id)
+	}
+	for tp, state := range t.partitions() {
+		for _, m := range s.having(state) {
 			missing++
 			s.ask(clientEnd, int(m.id), readAll(t.loader.Image().Topic(tp.Topic).ID, tp.Partition), func(frame []byte, err error) {
 				if err != nil {
@@ -100,10 +160,14 @@ func (s *Simulation) verify() {
 
 func (s *Simulation) verifyAcknowledged(logs map[protocol.TopicPartition]contents) {
 	for _, a := range s.acked {
+		if slices.Contains(s.gone, a.topic) {
+			continue
+		}
 		if at := logs[a.tp].values[a.base]; at != a.value {
 			s.Violate("%s was acknowledged at offset %d of %s, where there is %q", a.value, a.base, a.tp, at)
 		}
 	}
+	s.verifyRead(logs)
 	visible := map[string]int{}
 	for tp, log := range logs {
 		if tp.Topic != topicName {
@@ -120,6 +184,10 @@ func (s *Simulation) verifyAcknowledged(logs map[protocol.TopicPartition]content
 }
 
 func readAll(topic protocol.TopicID, partition int32) *kmsg.FetchRequest {
+	return readFrom(topic, partition, 0)
+}
+
+func readFrom(topic protocol.TopicID, partition int32, offset protocol.Offset) *kmsg.FetchRequest {
 	req := kmsg.NewPtrFetchRequest()
 	req.SessionEpoch, req.MaxBytes, req.MaxWaitMillis, req.MinBytes = -1, 1<<30, 10, 1
 	req.ReplicaState = kmsg.NewFetchRequestReplicaState()
@@ -127,7 +195,7 @@ func readAll(topic protocol.TopicID, partition int32) *kmsg.FetchRequest {
 	t := kmsg.NewFetchRequestTopic()
 	t.TopicID = topic
 	p := kmsg.NewFetchRequestTopicPartition()
-	p.Partition, p.PartitionMaxBytes = partition, 1<<30
+	p.Partition, p.FetchOffset, p.PartitionMaxBytes = partition, int64(offset), 1<<30
 	t.Partitions = append(t.Partitions, p)
 	req.Topics = append(req.Topics, t)
 	return req

@@ -73,11 +73,17 @@ func newMachine(s *Simulation, id protocol.NodeID) *machine {
 	must(err)
 	m.config, _, err = config.Broker(properties)
 	must(err)
-	m.disk = vfs.NewMem(m.random.Fork().Next)
-	must(m.disk.MkdirAll(dataDir))
-	must(m.disk.SyncDir(path.Dir(dataDir)))
-	must(offline.Format(s.Now, m.disk, m.random.Fork().Next, offline.FormatOptions{ClusterID: clusterID, NodeID: id, Dirs: []string{dataDir}}, io.Discard))
+	m.disk = m.newDisk()
 	return m
+}
+
+// newDisk is a disk that was just formatted for it.
+func (m *machine) newDisk() *vfs.Mem {
+	disk := vfs.NewMem(m.random.Fork().Next)
+	must(disk.MkdirAll(dataDir))
+	must(disk.SyncDir(path.Dir(dataDir)))
+	must(offline.Format(m.s.Now, disk, m.random.Fork().Next, offline.FormatOptions{ClusterID: clusterID, NodeID: m.id, Dirs: []string{dataDir}}, io.Discard))
+	return disk
 }
 
 // runs tells whether a process is still there.
@@ -289,6 +295,9 @@ func (m *machine) toQuorum(to raft.Address, req kmsg.Request, timeout time.Durat
 	req.SetVersion(protocol.APIOf(protocol.APIKey(req.Key())).MaxVersion)
 	if registration, ok := req.(*kmsg.BrokerRegistrationRequest); ok {
 		m.registering = registration.IncarnationID
+	}
+	if wish, ok := req.(*kmsg.AlterPartitionRequest); ok {
+		m.s.wishes(wish)
 	}
 	m.s.network.Call(int(m.id), end, kmsg.NameForKey(req.Key()), timeout, func(reply func(any)) {
 		m.s.controllers.serve(end, req, reply)

@@ -1,6 +1,7 @@
 package simbrokers
 
 import (
+	"fmt"
 	"iter"
 	"slices"
 
@@ -21,7 +22,8 @@ type truth struct {
 }
 
 type roleKey struct {
-	tp    protocol.TopicPartition
+	topic protocol.TopicID
+	n     int32
 	epoch int32 // of the partition
 }
 
@@ -41,6 +43,7 @@ func (t *truth) commit(s *Simulation, b record.Batch) {
 			batch.Values = append(batch.Values, slices.Clone(r.Value))
 		}
 	}
+	before := t.loader.Image()
 	_, image, err := t.loader.Apply(batch)
 	must(err)
 	t.end = b.NextOffset()
@@ -49,20 +52,36 @@ func (t *truth) commit(s *Simulation, b record.Batch) {
 	}
 	t.images[batch.LastOffset] = image
 	for tp, state := range t.partitions() {
-		t.roles[roleKey{tp, state.PartitionEpoch}] = state
+		topic := image.Topic(tp.Topic).ID
+		t.roles[roleKey{topic, tp.Partition, state.PartitionEpoch}] = state
+		if before.Partition(tp) != state {
+			s.Note(fmt.Sprintf("    committed: %s of %s: %+v", tp, topic, *state))
+		}
+		if former := before.Partition(tp); former != nil && former.IsReassigning() && !state.IsReassigning() && before.Topic(tp.Topic).ID == topic {
+			s.counts.Reassignments++
+			s.counts.Removed += max(len(former.Replicas)-len(state.Replicas), 0)
+		}
+	}
+	if former := before.Topic(passingName); former != nil && image.TopicByID(former.ID) == nil {
+		s.counts.Deletions++
+		s.gone = append(s.gone, former.ID)
 	}
 }
 
-// topics are all that there are.
+// topics are all that stay.
 var topics = []string{topicName, protocol.ConsumerOffsetsTopic, protocol.TransactionStateTopic}
 
 // partitions gives the states of all partitions as they are committed.
 func (t *truth) partitions() iter.Seq2[protocol.TopicPartition, *metadata.Partition] {
+	return partitionsOf(t.loader.Image())
+}
+
+func partitionsOf(image *metadata.Image) iter.Seq2[protocol.TopicPartition, *metadata.Partition] {
 	return func(yield func(protocol.TopicPartition, *metadata.Partition) bool) {
-		for _, name := range topics {
+		for _, name := range [...]string{topicName, protocol.ConsumerOffsetsTopic, protocol.TransactionStateTopic, passingName} {
 			for i := range int32(10) {
 				tp := protocol.TopicPartition{Topic: name, Partition: i}
-				state := t.loader.Image().Partition(tp)
+				state := image.Partition(tp)
 				if state == nil {
 					break
 				}
@@ -102,7 +121,12 @@ func (m *machine) observe() {
 	whole := m.suspect
 	for tp, state := range m.s.controllers.truth.partitions() {
 		m.observeRole(tp)
-		whole = whole && slices.Contains(state.ISR, m.id)
+		whole = whole && (slices.Contains(state.ISR, m.id) || !state.HasReplica(m.id))
+	}
+	if m.s.plan.renewal > 0 {
+		for i := range int32(passingPartitions) { // also while it is not there
+			m.observeRole(protocol.TopicPartition{Topic: passingName, Partition: i})
+		}
 	}
 	if whole && m.s.controllers.truth.registered(m) {
 		m.suspect = false
@@ -132,13 +156,19 @@ func (m *machine) observeImage() {
 	}
 }
 
-// observeRole: no role is taken that was not committed, and high watermarks do not fall.
+// observeRole: no role is taken that was not committed, none is kept that the node's Image does not give, and high watermarks do not fall.
 func (m *machine) observeRole(tp protocol.TopicPartition) {
 	d, err := m.node.Replicas().Describe(tp)
 	if err != nil {
+		delete(m.seen.roles, tp)
 		return
 	}
+	topic, is := m.node.Image().Topic(tp.Topic), m.node.Image().Partition(tp)
+	if is == nil || !is.HasReplica(m.id) || topic.ID != d.View.TopicID {
+		m.s.Violate("%d has a replica of %s of the topic %s, but by its Image it is of %v and has %+v", m.id, tp, d.View.TopicID, topic, is)
+	}
 	last, known := m.seen.roles[tp]
+	known = known && last.view.TopicID == d.View.TopicID
 	if known && last.view == d.View && last.highWatermark == d.HighWatermark {
 		return
 	}
@@ -154,7 +184,7 @@ func (m *machine) observeRole(tp protocol.TopicPartition) {
 	}
 	m.s.counts.Roles++
 	view := d.View
-	state := m.s.controllers.truth.roles[roleKey{tp, view.PartitionEpoch}]
+	state := m.s.controllers.truth.roles[roleKey{view.TopicID, tp.Partition, view.PartitionEpoch}]
 	withheld := state != nil && state.Leader == m.id && view.Leader == protocol.NoNode && !m.known()
 	if state == nil || state.Leader != view.Leader && !withheld || state.LeaderEpoch != view.LeaderEpoch || !sameMembers(state.ISR, view.ISR) {
 		m.s.Violate("%d has for %s leader %d, epoch %d.%d, in sync %v; committed is %+v",

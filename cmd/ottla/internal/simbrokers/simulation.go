@@ -17,7 +17,7 @@ const topicName = "orders"
 
 // The ends of the network besides the brokers 1 to 3. Controllers listen at a port with the number of their end.
 const (
-	brokers         = 3
+	replicas        = 3 // of a partition, at first
 	members         = 3 // of the quorum
 	minISR          = 2
 	firstController = 101
@@ -26,6 +26,7 @@ const (
 
 // plan is what a seed chooses.
 type plan struct {
+	machines    int
 	partitions  int
 	transactors int
 	overrides   []string // properties of every broker
@@ -41,6 +42,9 @@ type plan struct {
 	shift       time.Duration // between leaders that are moved, at most
 	pace        time.Duration // of transactors, at most
 	length      time.Duration // of the part with faults
+	wipes       bool          // disks are lost
+	reassigns   bool          // partitions get other replicas, more of them or fewer
+	renewal     time.Duration // between the making and the deletion of a topic, at most; 0: there is none that is deleted
 }
 
 func newPlan(r *seeded.Random) plan {
@@ -59,6 +63,7 @@ func newPlan(r *seeded.Random) plan {
 		shift:       seeded.Pick(r, 100*time.Millisecond, time.Second, time.Minute),
 		pace:        seeded.Pick(r, 2*time.Millisecond, 10*time.Millisecond, 50*time.Millisecond),
 		length:      r.Between(8*time.Second, 20*time.Second),
+		machines:    3,
 	}
 	set := func(perMille int, name string, values ...any) {
 		if r.Chance(perMille) {
@@ -83,10 +88,20 @@ func newPlan(r *seeded.Random) plan {
 	set(500, "num.replica.fetchers", 1, 2)
 	for _, prefix := range []string{"offsets.topic.", "transaction.state.log."} {
 		set(1000, prefix+"num.partitions", 1, 2)
-		set(1000, prefix+"replication.factor", brokers)
+		set(1000, prefix+"replication.factor", replicas)
 	}
 	set(1000, "transaction.state.log.min.isr", minISR)
 	set(500, "add.partitions.to.txn.retry.backoff.max.ms", 20, 1000)
+	p.wipes = r.Chance(600)
+	if p.reassigns = r.Chance(600); p.reassigns {
+		p.machines = seeded.Pick(r, 3, 4)
+	}
+	if r.Chance(600) {
+		p.renewal = seeded.Pick(r, 300*time.Millisecond, time.Second, 4*time.Second)
+	}
+	if p.reassigns || p.renewal > 0 {
+		set(1000, "log.segment.delete.delay.ms", 0, 100, 2000)
+	}
 	return p
 }
 
@@ -101,12 +116,16 @@ type Simulation struct {
 	machines    []*machine
 	producers   []*producer
 	transactors []*transactor
+	readers     []*reader
 	created     bool // the topic is there, as far as the admin knows
 	ending      bool // no more faults and no new batches
 	over        bool
 	logger      *slog.Logger
 	pool        *compress.Pool
 	acked       []acknowledged
+	consumed    map[place]string   // what readers were given
+	gone        []protocol.TopicID // of topics that were deleted
+	losing      *seeded.Random     // decides who loses its disk at a bad moment
 	counts      Counts
 }
 
@@ -117,6 +136,9 @@ type Counts struct {
 	Divergences, Snapshots                                   int // answers to observers
 	Images, Roles, Registrations, Unclean, Acknowledged      int
 	Transactions, Restarts, Reloads                          int
+	Wipes, WipesOutside, WipesInWish                         int // disks lost: all of them, of who was in sync nowhere, while a wish was under way
+	Deletions, Reassignments, Removed, Aside                 int // topics; of partitions; replicas that went; directories set aside at a start
+	Read                                                     int // records by readers
 }
 
 func (c *Counts) add(o Counts) {
@@ -142,6 +164,14 @@ func (c *Counts) add(o Counts) {
 		{&c.Transactions, o.Transactions},
 		{&c.Restarts, o.Restarts},
 		{&c.Reloads, o.Reloads},
+		{&c.Wipes, o.Wipes},
+		{&c.WipesOutside, o.WipesOutside},
+		{&c.WipesInWish, o.WipesInWish},
+		{&c.Deletions, o.Deletions},
+		{&c.Reassignments, o.Reassignments},
+		{&c.Removed, o.Removed},
+		{&c.Aside, o.Aside},
+		{&c.Read, o.Read},
 	} {
 		*pair.to += pair.from
 	}
@@ -158,7 +188,7 @@ var poison = sync.OnceFunc(func() { wire.PoisonFrames(true) })
 func Run(seed uint64, lines io.Writer) (seeded.Result, Counts) {
 	poison()
 	r := seeded.NewRandom(seed, 0x0b0e5)
-	s := &Simulation{seed: seed, random: r, plan: newPlan(r.Fork()), pool: compress.NewPool()}
+	s := &Simulation{seed: seed, random: r, plan: newPlan(r.Fork()), pool: compress.NewPool(), consumed: map[place]string{}}
 	s.Scheduler = seeded.NewScheduler(startOfTime, lines)
 	s.logger = s.Logger()
 	s.Linef("plan: %+v", s.plan)
@@ -167,7 +197,7 @@ func Run(seed uint64, lines io.Writer) (seeded.Result, Counts) {
 		Cut: map[[2]int]time.Time{}, At: s.at,
 	}
 	s.controllers = newControllers(s)
-	for id := range protocol.NodeID(brokers) {
+	for id := range protocol.NodeID(s.plan.machines) {
 		s.machines = append(s.machines, newMachine(s, id+1))
 	}
 	for _, m := range s.machines {

@@ -140,7 +140,7 @@ func (t *transactor) coordinator(kind int, request func() kmsg.Request, codeOf f
 func (t *transactor) find(kind int, then func()) {
 	req := kmsg.NewPtrFindCoordinatorRequest()
 	req.CoordinatorType, req.CoordinatorKeys = int8(kind), []string{t.id}
-	t.ask(1+t.random.Below(brokers), req, func(resp kmsg.Response) {
+	t.ask(1+t.random.Below(len(t.s.machines)), req, func(resp kmsg.Response) {
 		if resp != nil {
 			found := resp.(*kmsg.FindCoordinatorResponse).Coordinators[0]
 			if code := protocol.ErrorCode(found.ErrorCode); code == protocol.None {
