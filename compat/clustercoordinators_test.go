@@ -28,18 +28,19 @@ import (
 // coordinatorTopics hold what coordinators know.
 var coordinatorTopics = []string{"__consumer_offsets", "__transaction_state"}
 
-// coordinators moves all coordinators from broker to broker, between the kinds in both directions and within each, by elections: in a
+// coordinators moves all coordinators from each broker to each other one by elections, and returns how often: in a
 // controlled shutdown Apache Kafka 4.4.0 may complete a transaction without its markers, which is not the subject here. Groups of
 // both protocols and copy loops go on; whoever asks the brokers directly is told what coordinators may say, and nothing else.
-func (p *placed) coordinators(t *testing.T) {
+func (p *placed) coordinators(t *testing.T) (moves int) {
 	ref := franz.New(p.servers())
 	l := startMoveLoad(t, p.client, ref, ref, driver.NewClient(p.java, scenario.Java, p.servers()))
 	l.goesOn(t)
 	q := p.ask(t)
-	for _, id := range []int{1, 3, 2, 4, 3, 1, 2} {
-		p.lead(t, p.broker(id), coordinatorTopics...)
+	for _, b := range p.allWays() {
+		p.lead(t, b, coordinatorTopics...)
 		l.goesOn(t)
 		q.goesOn(t)
+		moves++
 	}
 	q.finish(t)
 	l.finish(t)
@@ -49,6 +50,17 @@ func (p *placed) coordinators(t *testing.T) {
 			equalReplicas(t, topic, n, p.Brokers)
 		}
 	}
+	return moves
+}
+
+// allWays is a way past the brokers on which each is followed once by each other one.
+func (p *placed) allWays() (way []*harness.Member) {
+	for n, b := range p.Brokers {
+		for _, later := range p.Brokers[n+1:] {
+			way = append(way, b, later)
+		}
+	}
+	return append(way, p.Brokers[0])
 }
 
 // noneHangs waits until no transaction is open or undecided, for the coordinators and in the topics.
@@ -314,15 +326,20 @@ func (q *questions) producer(ctx context.Context, b *kgo.Broker) (int16, error) 
 // decided lets a coordinator of each kind write that a transaction is to be committed, when a broker that has to have a marker hangs;
 // a coordinator of the other kind then takes over and completes it.
 func (p *placed) decided(t *testing.T) {
-	for _, one := range []struct{ from, to, hung int32 }{{1, 3, 4}, {3, 1, 2}} {
-		from, to, hung := p.broker(int(one.from)), p.broker(int(one.to)), p.broker(int(one.hung))
-		p.move(t, "__transaction_state", one.from, one.to)
+	for _, kind := range []harness.Kind{harness.Kafka, harness.Ottla} {
+		pair := []int32{p.of(kind)[0], p.of(other(kind))[0]}
+		hangs := p.but(pair...)[0]
+		if last := p.of(other(kind)); len(last) > 1 {
+			hangs = last[1] // of the kind that takes over
+		}
+		from, to, hung := p.broker(int(pair[0])), p.broker(int(pair[1])), p.broker(int(hangs))
+		p.move(t, "__transaction_state", pair...)
 		p.lead(t, from, "__transaction_state")
-		id := fmt.Sprintf("decided-by-%d", one.from)
+		id := fmt.Sprintf("decided-by-%d", pair[0])
 		topics := []string{id + "-hung", id + "-other"}
 		alone := map[string]string{"min.insync.replicas": "1"}
-		p.create(t, topics[0], alone, one.hung)
-		p.create(t, topics[1], alone, one.from)
+		p.create(t, topics[0], alone, hangs)
+		p.create(t, topics[1], alone, pair[0])
 		client := clusterClient(t, []string{from.Addr(), to.Addr()}, kgo.TransactionalID(id))
 		writers := p.writeTo(t, client, topics)
 
@@ -351,7 +368,7 @@ func (p *placed) decided(t *testing.T) {
 			w.expect(t, p.Bootstrap())
 		}
 	}
-	p.move(t, "__transaction_state", 1, 2, 3, 4)
+	p.move(t, "__transaction_state", p.all()...)
 }
 
 // writeTo begins a transaction and writes to topics in it.

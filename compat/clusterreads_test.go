@@ -29,19 +29,33 @@ import (
 	"ottla/compat/suite"
 )
 
-// hung suspends a follower of each kind under a leader of each kind: both leave the ISR, writes go on, both come back. Meanwhile the
-// leaders hold records above the high watermark, of which nobody may read, from them or from the other followers.
+// hung suspends followers of each kind under leaders of each kind: of four brokers two at once, of three each in turn.
 func (p *placed) hung(t *testing.T) {
-	servers := []string{p.broker(1).Addr(), p.broker(3).Addr()}
-	topics := map[string][]int32{"hung-kafka": {1, 3, 2, 4}, "hung-ottla": {3, 1, 2, 4}}
-	writers := map[string]*writer{}
+	if len(p.Brokers) == 4 {
+		p.hang(t, 2, 4)
+		return
+	}
+	for _, id := range p.all() {
+		p.hang(t, id)
+	}
+}
+
+// hang suspends brokers that follow both others: they leave the ISR, writes go on, they come back. Meanwhile the
+// leaders hold records above the high watermark, of which nobody may read, from them or from the other followers.
+func (p *placed) hang(t *testing.T, hung ...int32) {
+	var servers []string
+	leaders, topics, writers := p.but(hung...), map[string][]int32{}, map[string]*writer{}
+	for n, id := range leaders {
+		servers = append(servers, p.broker(int(id)).Addr())
+		topics[fmt.Sprintf("hung-%d-under-%d", hung[0], id)] = append([]int32{id, leaders[1-n]}, hung...)
+	}
 	for topic, replicas := range topics {
 		p.create(t, topic, nil, replicas...)
 		writers[topic] = &writer{client: clusterClient(t, servers, kgo.RequiredAcks(kgo.AllISRAcks())), topic: topic}
 		writers[topic].write(t, 100)
 	}
-	for _, id := range []int{2, 4} {
-		b := p.broker(id)
+	for _, id := range hung {
+		b := p.broker(int(id))
 		if err := b.Pause(); err != nil {
 			t.Fatal(err)
 		}
@@ -62,15 +76,15 @@ func (p *placed) hung(t *testing.T) {
 		w.write(t, 100)
 		eventually(t, "the ISR of "+topic+" without those that hang", func(ctx context.Context) error {
 			found, err := metadataOf(ctx, p.at(p.broker(int(replicas[0]))), topic)
-			if isr := found.Partitions[0].ISR; err == nil && (len(isr) != 2 || slices.Contains(isr, 2) || slices.Contains(isr, 4)) {
+			if isr := found.Partitions[0].ISR; err == nil && (len(isr) != 2 || slices.ContainsFunc(isr, func(id int32) bool { return slices.Contains(hung, id) })) {
 				err = fmt.Errorf("it is %v", isr)
 			}
 			return err
 		})
 		w.write(t, 100)
 	}
-	for _, id := range []int{2, 4} {
-		if err := p.broker(id).Resume(); err != nil {
+	for _, id := range hung {
+		if err := p.broker(int(id)).Resume(); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -79,7 +93,7 @@ func (p *placed) hung(t *testing.T) {
 		p.sameReplicas(t, topic)
 		w.expect(t, p.Bootstrap())
 	}
-	harness.Progress("followers that hang: %d of 4 reads were answered while records lay above the high watermark", above)
+	harness.Progress("followers %v that hang: %d of 4 reads were answered while records lay above the high watermark", hung, above)
 }
 
 // nothingAbove reads from a replica as a consumer does: it gets what lies below the high watermark, which is not above its leader's. It
@@ -123,12 +137,16 @@ func (p *placed) nothingAbove(t *testing.T, topic string, leader, replica *harne
 	return 0
 }
 
-// nearest has consumers in the rack b read what is led in the rack a: franz-go and Java, from a replica of each kind under a leader of
-// the other. Then the replica goes away, and Java goes on with the leader; when it is back it is read from again. franz-go 1.22.3 stays
+// nearest has consumers in the rack b read what is led in the rack a: franz-go and Java, from each replica there (of each kind in a cluster
+// of four) under a leader of the other kind. Then the replica goes away, and Java goes on with the leader; when it is back it is read from again. franz-go 1.22.3 stays
 // with a replica that is gone, whatever kind of broker it is, until it is back or RecheckPreferredReplicaInterval is over: it reads before.
 func (p *placed) nearest(t *testing.T) {
-	for topic, replicas := range map[string][]int32{"nearest-ottla": {1, 3, 4}, "nearest-kafka": {3, 1, 2}} {
-		near := p.broker(int(replicas[2]))
+	for _, kind := range []harness.Kind{harness.Ottla, harness.Kafka} {
+		if len(p.of(kind)) < 2 {
+			continue // it is in the rack a
+		}
+		topic, near := "nearest-"+string(kind), p.broker(int(p.of(kind)[1]))
+		replicas := []int32{p.of(other(kind))[0], p.of(kind)[0], int32(near.ID)}
 		p.create(t, topic, nil, replicas...)
 		w := &writer{client: p.client, topic: topic}
 		const before, after = 2000, 1000
@@ -243,7 +261,11 @@ func (p *placed) readNearByJava(ctx context.Context, t *testing.T, topic string,
 // lifted.
 func (p *placed) throttled(t *testing.T) {
 	const rate, records = 400_000, 24_000 // of 1 KB: a minute, of which a busy machine may take much to ask
-	moves := map[string][2]int{"throttled-to-ottla": {1, 4}, "throttled-to-kafka": {3, 2}}
+	moves := map[string][2]int{}
+	for _, kind := range []harness.Kind{harness.Ottla, harness.Kafka} {
+		to := p.of(kind)
+		moves["throttled-to-"+string(kind)] = [2]int{int(p.of(other(kind))[0]), int(to[len(to)-1])}
+	}
 	before, plan := map[string]map[int64][]byte{}, []map[string]any{}
 	for topic, move := range moves {
 		p.create(t, topic, map[string]string{"min.insync.replicas": "1"}, int32(move[0]))

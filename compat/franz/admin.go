@@ -1,6 +1,7 @@
 package franz
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -11,8 +12,6 @@ import (
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
-
-	"ottla/compat/suite"
 )
 
 // admin runs f with an admin client.
@@ -70,24 +69,41 @@ func askOffset(ctx context.Context, client *kgo.Client, topic string, partition 
 	return answer.Offset, answer.Timestamp, kerr.ErrorForCode(answer.ErrorCode)
 }
 
-// CreateTopic creates a topic with as many replicas a partition as the cluster gives by itself.
+// CreateTopic creates a topic whose replicas are where Place says, or else as many a partition as the cluster gives by itself.
 func (c *Client) CreateTopic(ctx context.Context, topic string, partitions int, configs map[string]string) error {
-	return c.CreateReplicated(ctx, topic, partitions, -1, configs)
+	if c.Place == nil {
+		return c.CreateReplicated(ctx, topic, partitions, -1, configs)
+	}
+	wanted := kmsg.NewCreateTopicsRequestTopic()
+	wanted.NumPartitions, wanted.ReplicationFactor = -1, -1
+	for n := range partitions {
+		wanted.ReplicaAssignment = append(wanted.ReplicaAssignment, kmsg.CreateTopicsRequestTopicReplicaAssignment{Partition: int32(n), Replicas: c.Place(n)})
+	}
+	return c.create(ctx, topic, wanted, configs)
 }
 
-// CreateReplicated is CreateTopic with so many replicas of each partition.
+// CreateReplicated creates a topic with so many replicas of each partition.
 func (c *Client) CreateReplicated(ctx context.Context, topic string, partitions, replicas int, configs map[string]string) error {
-	values := map[string]*string{}
+	wanted := kmsg.NewCreateTopicsRequestTopic()
+	wanted.NumPartitions, wanted.ReplicationFactor = int32(partitions), int16(replicas)
+	return c.create(ctx, topic, wanted, configs)
+}
+
+func (c *Client) create(ctx context.Context, topic string, wanted kmsg.CreateTopicsRequestTopic, configs map[string]string) error {
+	wanted.Topic = topic
 	for k, v := range configs {
-		values[k] = &v
+		wanted.Configs = append(wanted.Configs, kmsg.CreateTopicsRequestTopicConfig{Name: k, Value: &v})
 	}
-	return c.admin(func(_ *kgo.Client, a *kadm.Client) error {
-		resp, err := a.CreateTopic(ctx, int32(partitions), int16(replicas), values, topic)
-		if err != nil && suite.ErrorName(err) == "" {
+	req := kmsg.NewPtrCreateTopicsRequest()
+	req.Topics = append(req.Topics, wanted)
+	return c.admin(func(client *kgo.Client, _ *kadm.Client) error {
+		resp, err := req.RequestWith(ctx, client)
+		if err != nil {
 			return fmt.Errorf("create %s: %w", topic, err)
 		}
-		if resp.Err != nil {
-			return fmt.Errorf("create %s: %w (%s)", topic, resp.Err, resp.ErrMessage)
+		made := resp.Topics[0]
+		if err := kerr.ErrorForCode(made.ErrorCode); err != nil {
+			return fmt.Errorf("create %s: %w (%s)", topic, err, *cmp.Or(made.ErrorMessage, new(string)))
 		}
 		return nil
 	})

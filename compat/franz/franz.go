@@ -15,6 +15,8 @@ import (
 // Client speaks to one server, or to those of a cluster.
 type Client struct {
 	Addr string // several are parted by commas
+	// Place, if not nil, gives the replicas of the partitions of new topics, of which the first one leads.
+	Place func(partition int) []int32
 
 	twin *twin // of ProduceTwice
 }

@@ -255,7 +255,7 @@ func (m *Member) configure(properties map[string]string) error {
 
 // Format makes its directories those of a new member with its id; with --ignore-formatted those that are formatted stay as they are.
 func (m *Member) Format(flags ...string) error {
-	args := append([]string{"format", "-t", clusterID, "-c", m.propertiesPath()}, flags...)
+	args := append([]string{"format", "-t", ClusterID, "-c", m.propertiesPath()}, flags...)
 	command := []string{OttlaBinary()}
 	if m.Kind == Kafka {
 		command = []string{
@@ -337,8 +337,8 @@ func (m *Member) Kill() error {
 	return err
 }
 
-// Pause suspends it, as a machine that hangs; Resume lets it go on.
-func (m *Member) Pause() error { return m.process.Signal(syscall.SIGSTOP) }
+// Pause suspends it, as a machine that hangs; Resume lets it go on. When Pause returns it does nothing any more.
+func (m *Member) Pause() error { return m.process.suspend() }
 
 // Resume ends a Pause.
 func (m *Member) Resume() error { return m.process.Signal(syscall.SIGCONT) }

@@ -18,8 +18,8 @@ import (
 // startLimit is how long a node may take until it answers; far above what is ever needed, for a busy machine.
 const startLimit = 3 * time.Minute
 
-// clusterID is the id with which Kafka nodes are formatted; one of those that documents everywhere use.
-const clusterID = "4L6g3nShT-eMCtK--X86sw"
+// ClusterID is the id with which Kafka nodes are formatted; one of those that documents everywhere use.
+const ClusterID = "4L6g3nShT-eMCtK--X86sw"
 
 // Options says what kind of node to make.
 type Options struct {
@@ -189,7 +189,7 @@ func (n *Node) formatKafka() error {
 	}
 	out, err := exec.Command("java", "-XX:TieredStopAtLevel=1", "-cp", KafkaClassPath(),
 		"-Dlog4j2.configurationFile="+filepath.Join(CompatDir(), "java", "log4j2-tools.xml"),
-		"kafka.tools.StorageTool", "format", "-t", clusterID, "-c", n.properties, "--standalone").CombinedOutput()
+		"kafka.tools.StorageTool", "format", "-t", ClusterID, "-c", n.properties, "--standalone").CombinedOutput()
 	if err != nil {
 		return fmt.Errorf("format %s: %w\n%s", n.DataDir(), err, out)
 	}

@@ -1,9 +1,11 @@
 package harness
 
 import (
+	"bytes"
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"slices"
 	"strings"
 	"syscall"
@@ -72,6 +74,38 @@ func (p *Process) Signal(s syscall.Signal) error {
 	default:
 	}
 	return p.cmd.Process.Signal(s)
+}
+
+// suspend sends SIGSTOP and waits until no thread runs: on a busy machine some go on for a while.
+func (p *Process) suspend() error {
+	if err := p.Signal(syscall.SIGSTOP); err != nil {
+		return err
+	}
+	for end := time.Now().Add(startLimit); time.Now().Before(end); time.Sleep(time.Millisecond) {
+		if p.stands() {
+			return nil
+		}
+	}
+	return fmt.Errorf("%s does not stand after SIGSTOP", p.Name)
+}
+
+// stands tells whether every thread is stopped, or within the kernel, from where it comes back stopped.
+func (p *Process) stands() bool {
+	threads, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/stat", p.Pid()))
+	if err != nil || len(threads) == 0 {
+		return false
+	}
+	for _, thread := range threads {
+		stat, err := os.ReadFile(thread)
+		if err != nil {
+			continue // it has ended
+		}
+		_, state, _ := strings.Cut(string(stat[bytes.LastIndexByte(stat, ')'):]), " ")
+		if !strings.ContainsAny(state[:1], "TtDZX") {
+			return false
+		}
+	}
+	return true
 }
 
 // Wait waits for the end and returns the exit code; 128+n after signal n, as a shell says it.

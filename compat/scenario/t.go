@@ -21,13 +21,16 @@ type T struct {
 	Ref    *franz.Client // prepares and checks
 	Node   interface{ DataDir() string }
 	Name   string // the scenario's
+	Turn   string // tells this turn of the cell from others on the same servers; "": it is the only one
 }
 
 // TopicName is a topic of this cell; suffix may be empty.
 func (t *T) TopicName(suffix string) string {
 	name := t.Name + "-" + t.Client.Name()
-	if suffix != "" {
-		name += "-" + suffix
+	for _, more := range []string{t.Turn, suffix} {
+		if more != "" {
+			name += "-" + more
+		}
 	}
 	return name
 }
