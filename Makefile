@@ -8,7 +8,7 @@ VERSION   ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo un
 LDFLAGS   := -s -w -X main.version=$(VERSION)
 SIM_SEEDS ?= 1000
 SIM_CLUSTER_SEEDS ?= 2000
-SIM_BROKERS_SEEDS ?= 150
+SIM_BROKERS_SEEDS ?= 125
 SOAK_SIM_LAST ?= 24000
 SOAK_SIM_CLUSTER_LAST ?= 25000
 SOAK_SIM_BROKERS_LAST ?= 2000
