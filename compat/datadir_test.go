@@ -370,8 +370,8 @@ func (h *handedOver) toOttla(left string) {
 	if err != nil {
 		h.Fatal(err)
 	}
-	for _, line := range logTrouble.FindAllString(string(text), -1) {
-		if aboutFiles.MatchString(line) && !harmless.MatchString(line) {
+	for _, line := range complaints(string(text)) {
+		if aboutFiles.MatchString(line) {
 			h.Errorf("Ottla: %s", line)
 		}
 	}
@@ -502,10 +502,8 @@ func (h *handedOver) backToKafka(left string) {
 // nothing is allowed after a kill of Ottla.
 func (h *handedOver) noWarning(by, logged string) {
 	h.Helper()
-	for _, line := range logTrouble.FindAllString(logged, -1) {
-		if !harmless.MatchString(line) {
-			h.Errorf("Apache Kafka on what %s has left: %s", by, line)
-		}
+	for _, line := range complaints(logged) {
+		h.Errorf("Apache Kafka on what %s has left: %s", by, line)
 	}
 }
 
