@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"sync"
+	"sync/atomic"
 
 	"golang.org/x/sys/unix"
 )
@@ -16,11 +17,31 @@ import (
 var listBuffers = sync.Pool{New: func() any { return new([16 << 10]byte) }}
 
 func openRaw(name string, flag int) (fd int, err error) {
-	err = retryInterrupted(func() error {
-		fd, err = unix.Open(name, flag|unix.O_CLOEXEC, fileMode)
-		return err
-	})
+	fd, err = openAt(unix.AT_FDCWD, name, flag)
 	return fd, pathError("open", name, err)
+}
+
+// timesNoted is set once the system has refused to leave the time of the last access as it is, which only a file's owner may
+// ask for. Nobody needs it, and at a start it is another change of five inodes for each partition.
+var timesNoted atomic.Bool
+
+func openAt(dir int, name string, flag int) (fd int, err error) {
+	open := func(more int) error {
+		return retryInterrupted(func() error {
+			fd, err = unix.Openat(dir, name, flag|more|unix.O_CLOEXEC, fileMode)
+			return err
+		})
+	}
+	// What is created may come to belong to somebody else, and would be there when that is found out.
+	if flag&unix.O_CREAT == 0 && !timesNoted.Load() {
+		if err = open(unix.O_NOATIME); !errors.Is(err, unix.EPERM) {
+			return fd, err
+		}
+	}
+	if err = open(0); err == nil && flag&unix.O_CREAT == 0 {
+		timesNoted.Store(true)
+	}
+	return fd, err
 }
 
 func readDir(name string) ([]Entry, error) {

@@ -60,11 +60,7 @@ func describeAt(fd int, entry string) (Entry, error) {
 
 // smallAt reads a file of an open directory; nil if it is not small, or cannot be read.
 func smallAt(dir int, entry string) []byte {
-	var fd int
-	err := retryInterrupted(func() (err error) {
-		fd, err = unix.Openat(dir, entry, unix.O_RDONLY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
-		return err
-	})
+	fd, err := openAt(dir, entry, unix.O_RDONLY|unix.O_NOFOLLOW)
 	if err != nil {
 		return nil
 	}
