@@ -20,8 +20,8 @@ type FileCache struct {
 	max   int
 	bufs  sync.Pool // *[scratchBytes]byte
 	spans sync.Pool // *[spanBytes]byte
-	// cursors are *cursor
-	cursors sync.Pool
+	// cursors are *cursor, trails *trail
+	cursors, trails sync.Pool
 	// moving is read-locked while a file is opened by its name, so that no directory is renamed in between; taken
 	// before mu.
 	moving sync.RWMutex
@@ -44,6 +44,7 @@ func NewFileCache(fs vfs.FS, max int) *FileCache {
 	c.bufs.New = func() any { return new([scratchBytes]byte) }
 	c.spans.New = func() any { return new([spanBytes]byte) }
 	c.cursors.New = func() any { return new(cursor) }
+	c.trails.New = func() any { return new(trail) }
 	c.ring.next, c.ring.prev = &c.ring, &c.ring
 	return c
 }

@@ -20,6 +20,9 @@ type entries struct {
 	stored int    // of them, how many the file holds
 	first  int    // number of the first entry in tail
 	tail   []byte // entries [first, count); first <= stored
+	loaded *[scratchBytes]byte
+	from   int // number of the first entry in loaded
+	to     int // beyond the last one
 }
 
 // Bounds of what an active segment keeps in memory of each index, in entries.
@@ -41,17 +44,44 @@ func (e *entries) append(entry []byte) {
 	e.mu.Unlock()
 }
 
+// load keeps the newest entries of the file at hand until unload: a start asks for several of them.
+func (e *entries) load() error {
+	count := min(e.stored, scratchBytes/e.size)
+	if count == 0 || e.loaded != nil {
+		return nil
+	}
+	block := e.file.cache.bufs.Get().(*[scratchBytes]byte)
+	if err := e.file.readFull(block[:count*e.size], int64(e.stored-count)*int64(e.size)); err != nil {
+		e.file.cache.bufs.Put(block)
+		return err
+	}
+	e.mu.Lock()
+	e.loaded, e.from, e.to = block, e.stored-count, e.stored
+	e.mu.Unlock()
+	return nil
+}
+
+func (e *entries) unload() {
+	e.mu.Lock()
+	block := e.loaded
+	e.loaded, e.to = nil, 0
+	e.mu.Unlock()
+	if block != nil {
+		e.file.cache.bufs.Put(block)
+	}
+}
+
 // setStored makes the file's first count entries the whole index.
 func (e *entries) setStored(count int) {
 	e.mu.Lock()
-	e.count, e.stored, e.first, e.tail = count, count, count, nil
+	e.count, e.stored, e.first, e.tail, e.to = count, count, count, nil, 0
 	e.mu.Unlock()
 }
 
 // reset makes the index empty, to be rebuilt in memory; the file is overwritten by the next store.
 func (e *entries) reset() {
 	e.mu.Lock()
-	e.count, e.stored, e.first, e.tail = 0, 0, 0, nil
+	e.count, e.stored, e.first, e.tail, e.to = 0, 0, 0, nil, 0
 	e.mu.Unlock()
 }
 
@@ -67,6 +97,11 @@ func (e *entries) at(i int) (entry [12]byte, err error) {
 		e.mu.RUnlock()
 		return entry, nil
 	}
+	if i >= e.from && i < e.to {
+		copy(entry[:], e.loaded[(i-e.from)*e.size:][:e.size])
+		e.mu.RUnlock()
+		return entry, nil
+	}
 	e.mu.RUnlock()
 	return entry, e.file.readFull(entry[:e.size], int64(i)*int64(e.size))
 }
@@ -76,11 +111,23 @@ func (e *entries) at(i int) (entry [12]byte, err error) {
 func (e *entries) last(holds func(entry []byte) bool) (entry [12]byte, i int, err error) {
 	e.mu.RLock()
 	first, tail := e.first, e.tail
+	var loaded []byte // entries [e.from, first)
+	if from := e.from; from < first && first <= e.to {
+		loaded = e.loaded[:(first-from)*e.size]
+	}
+	from := e.from
 	e.mu.RUnlock()
 	if len(tail) > 0 && holds(tail[:e.size]) {
 		i = e.lastIn(tail, holds)
 		copy(entry[:], tail[i*e.size:][:e.size])
 		return entry, first + i, nil
+	}
+	if len(loaded) > 0 && (from == 0 || holds(loaded[:e.size])) {
+		if i = e.lastIn(loaded, holds); i < 0 {
+			return entry, -1, nil
+		}
+		copy(entry[:], loaded[i*e.size:][:e.size])
+		return entry, from + i, nil
 	}
 	if first == 0 {
 		return entry, -1, nil
@@ -221,7 +268,7 @@ func (e *entries) forget(count int) (fileHasMore bool) {
 	if count >= e.count {
 		return false
 	}
-	e.count = count
+	e.count, e.to = count, min(e.to, count)
 	if count >= e.first {
 		end := (count - e.first) * e.size
 		e.tail = e.tail[:end:end] // a later append must not write into what readers hold

@@ -173,6 +173,12 @@ func (s *Segment) explain(err error) error {
 // Batches walks the batches of the segment from the one that ends at or after from, within limit bytes of the .log.
 // The walk ends with the first error visit returns; ErrStop ends it without one. Damage in the .log is a *Damage.
 func (s *Segment) Batches(from protocol.Offset, limit int64, visit func(Batch) error) error {
+	if s.trail.covers(from, limit) {
+		if err := s.trail.follow(from, visit); !errors.Is(err, ErrStop) {
+			return err
+		}
+		return nil
+	}
 	if err := s.log.pin(false); err != nil {
 		return err
 	}

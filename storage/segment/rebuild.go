@@ -120,6 +120,9 @@ func (s *Segment) Resume(present Present, doubt Doubt, visit func(Batch) error) 
 	if present.Index < 0 || present.TimeIndex < 0 || present.Index%OffsetEntryBytes != 0 || present.TimeIndex%TimeEntryBytes != 0 {
 		return Walked{}, fmt.Errorf("%w: a file is missing or has a broken entry at its end", ErrIndex)
 	}
+	if err := s.offsets.load(); err != nil {
+		return Walked{}, err
+	}
 	_, last, err := s.offsets.last(func(e []byte) bool { return s.decodeOffset(e).Position > 0 })
 	if err == nil {
 		err = s.checkLastOffset(last + 1)
@@ -150,7 +153,11 @@ func (s *Segment) resumeTimes() error {
 		s.times.forget(0)
 		return nil
 	}
-	first, err := s.times.at(0)
+	err := s.times.load()
+	first := [12]byte{}
+	if err == nil {
+		first, err = s.times.at(0)
+	}
 	if err != nil {
 		return fmt.Errorf("%w: the time index is empty", ErrIndex)
 	}
@@ -181,7 +188,7 @@ func (s *Segment) walkOn(doubt Doubt, visit func(Batch) error) (Walked, error) {
 	s.sinceEntry = 0
 	largest := s.lastTime
 	s.largest.Store(&largest)
-	return s.walk(s.lastEntry.Position, doubt, visit)
+	return s.walk(s.lastEntry.Position, doubt, s.leave(visit))
 }
 
 // Rebuild makes the indexes anew, in memory, from all batches of the .log. See Resume for the rest.

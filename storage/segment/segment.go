@@ -69,8 +69,10 @@ type Segment struct {
 	sinceEntry int64       // bytes of the .log since lastEntry was added
 	unstored   int64       // bytes of the .log since the indexes were stored
 	lastTxn    protocol.Offset
-	createdMs  int64 // when it was made, or last became empty
-	firstMs    int64 // largest timestamp of the first batch
+	opening    bool   // from Open to Rest
+	trail      *trail // of what was walked while opening
+	createdMs  int64  // when it was made, or last became empty
+	firstMs    int64  // largest timestamp of the first batch
 	firstKnown bool
 	modifiedMs int64 // when the .log was last written
 }
@@ -127,9 +129,10 @@ func (s *Segment) create(nowMs int64) (*Segment, error) {
 }
 
 // Open takes over the files of a segment as they are; nothing is read. The caller goes on with Check, Resume or
-// Rebuild.
+// Rebuild; until Rest nobody else may use the segment, and what was read of it is kept at hand.
 func Open(cache *FileCache, dir string, base protocol.Offset, opts Options, present Present) *Segment {
 	s := attach(cache, dir, base, opts)
+	s.opening = true
 	s.createdMs, s.modifiedMs = present.ModifiedMs, present.ModifiedMs
 	s.size.Store(present.Log)
 	s.offsets.setStored(int(max(present.Index, 0) / OffsetEntryBytes))
@@ -139,8 +142,9 @@ func Open(cache *FileCache, dir string, base protocol.Offset, opts Options, pres
 	return s
 }
 
-// Rest closes the segment's files until they are needed again.
+// Rest closes the segment's files until they are needed again, and ends its opening.
 func (s *Segment) Rest() {
+	s.opened()
 	for _, f := range s.files() {
 		f.rest()
 	}
