@@ -126,7 +126,7 @@ cluster-placement: build ## brokers of both kinds side by side: each leads, coor
 cluster-directories: build ## brokers with two log directories that fail, hang and come back; who was killed and who left in order; needs root
 	compat/run.sh cluster-directories
 
-cluster-long: build ## the first part of that for long, in clusters of three brokers: OTTLA_CLUSTER_ROUNDS
+cluster-long: build ## the same in clusters of three brokers, two of the one kind and one of the other: OTTLA_CLUSTER_ROUNDS
 	compat/run.sh cluster-long
 
 cluster-move: build ## a cluster of Apache Kafka to Ottla and back, under load

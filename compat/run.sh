@@ -16,7 +16,9 @@
 #   run.sh cluster-directories   brokers with two log directories: replicas placed and moved, directories that fail, hang, come back, come
 #                      back empty (needs root for loop devices)
 #   run.sh cluster-placement   brokers of both kinds side by side: each leads, coordinates, hangs, is read from, is reassigned in turn
-#   run.sh cluster-long   the first part of that for long, in clusters of three: each broker leads OTTLA_CLUSTER_ROUNDS times (20)
+#   run.sh cluster-long   all of that in clusters of three, two of Apache Kafka and one of Ottla, and one and two: each broker leads
+#                      OTTLA_CLUSTER_ROUNDS times (20)
+#   run.sh cluster-return   how long a broker of each kind takes from its clean stop to its return, measured
 #   run.sh cluster-move   a cluster of Apache Kafka is moved to Ottla and back under load
 #   run.sh cluster-move-long   the same, measured, OTTLA_MOVE_CALM_SECONDS (60) before each step
 #   run.sh crash       kill -9 under load, restart; with 1 GB of log; and the measured start, memory and size
@@ -155,7 +157,7 @@ case "${1:-}" in
     ;;
   cluster)
     "$here/install.sh"
-    run_tests 'TestCluster(Broker|Refused|Static|Snapshot|Mixed|Failover|FollowerLag|Versions|Turns)' 45m
+    run_tests 'TestCluster(Broker|Refused|Static|Snapshot|Mixed|Failover|FollowerLag|Versions|Turns|Return)' 45m
     ;;
   cluster-directories)
     "$here/install.sh"
@@ -164,11 +166,15 @@ case "${1:-}" in
     ;;
   cluster-placement)
     "$here/install.sh"
-    run_tests TestClusterPlacement 30m
+    run_tests TestClusterPlacement 60m
     ;;
   cluster-long)
     "$here/install.sh"
     run_tests TestClusterPlacementLong 120m
+    ;;
+  cluster-return)
+    "$here/install.sh"
+    run_tests TestClusterReturnMeasured 20m
     ;;
   cluster-move)
     "$here/install.sh"

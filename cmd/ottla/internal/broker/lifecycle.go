@@ -232,7 +232,11 @@ func (l *Lifecycle) registration() kmsg.Request {
 
 func (l *Lifecycle) registered(now time.Time, response *kmsg.BrokerRegistrationResponse) {
 	if code := protocol.ErrorCode(response.ErrorCode); code != protocol.None {
-		l.complain("the controller refused the registration", code.String())
+		what := "the controller refused the registration"
+		if code == protocol.DuplicateBrokerRegistration { // also after a clean stop
+			what += " for as long as the session of the former process, or of another one with this node.id, lasts"
+		}
+		l.complain(what, code.String())
 		l.refused, l.refusal = code, code
 		l.next = now.Add(10 * retryInterval)
 		return
