@@ -26,6 +26,10 @@ var mutants = []mutant.Mutant{
 			{"known != topicID && !known.IsZero() && !topicID.IsZero() {\n			return nil, protocol.Errorf(protocol.InconsistentTopicID, \"%s is here", "known.IsZero() && !topicID.IsZero() && false {\n			return nil, protocol.Errorf(protocol.InconsistentTopicID, \"%s is here"},
 		},
 	},
+	{ // a rule of the controller, here of the model of it
+		Name: "a replica goes before the one that is added is in sync", File: "cmd/ottla/internal/simbrokers/isr.go",
+		Edits: []mutant.Edit{{"|| missing || len(isr) == 0 {\n		return now.Replicas\n	}\n	change.ISR,", "|| len(rest) == 0 {\n		_ = missing\n		return now.Replicas\n	}\n	isr = rest\n	change.ISR,"}},
+	},
 }
 
 // TestMutantsFit: the passages of all mutants are where they are thought to be. Whoever moves one takes the mutant along; TestMutants
