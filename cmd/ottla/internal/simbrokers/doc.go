@@ -13,7 +13,7 @@
 // Clients write records, and transactions with offsets of groups, through the coordinators on these brokers (transactions.go). Leaders move
 // because brokers come and go, and because an administrator has another replica lead while the former leader lives on and has not heard of it.
 //
-// In seven seeds of eight more is changed: disks are lost, and replaced by empty ones; partitions get other replicas, more of them or
+// In fifteen seeds of sixteen more is changed: disks are lost, and replaced by empty ones; partitions get other replicas, more of them or
 // fewer, by one change after the other (an administrator's request is not decided while somebody has lost something: a replica
 // that is taken away on purpose then may be the last); and a topic is deleted and made again under its name, while clients write to it
 // and read it. A machine that is in sync nowhere may lose its disk whatever becomes of the others; any other only if another has all.
