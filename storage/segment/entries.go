@@ -111,11 +111,11 @@ func (e *entries) at(i int) (entry [12]byte, err error) {
 func (e *entries) last(holds func(entry []byte) bool) (entry [12]byte, i int, err error) {
 	e.mu.RLock()
 	first, tail := e.first, e.tail
-	var loaded []byte // entries [e.from, first)
-	if from := e.from; from < first && first <= e.to {
+	from := e.from
+	var loaded []byte // entries [from, first)
+	if from < first && first <= e.to {
 		loaded = e.loaded[:(first-from)*e.size]
 	}
-	from := e.from
 	e.mu.RUnlock()
 	if len(tail) > 0 && holds(tail[:e.size]) {
 		i = e.lastIn(tail, holds)

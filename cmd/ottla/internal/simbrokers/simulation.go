@@ -15,7 +15,7 @@ import (
 
 const topicName = "orders"
 
-// The ends of the network besides the brokers 1 to 3. Controllers listen at a port with the number of their end.
+// The ends of the network besides the brokers, from 1 on. Controllers listen at a port with the number of their end.
 const (
 	replicas        = 3 // of a partition, at first
 	members         = 3 // of the quorum
